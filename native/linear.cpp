@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// The linear operator of a view: composite (A), scatter (A transposed), normal (both).
+#include <cstring>
+
+#include "partials.hpp"
+#include "sweep.hpp"
+
+namespace splat {
+namespace SPLAT_ISA {
+namespace {
+
+constexpr int chunk_channels = 8;  // accumulators held in registers at a time
+
+// Calls f with a number of channels as a compile-time constant.
+template <class F>
+inline void with_channels(int n, F&& f) {
+    switch (n) {
+        case 1: return f(std::integral_constant<int, 1>());
+        case 2: return f(std::integral_constant<int, 2>());
+        case 3: return f(std::integral_constant<int, 3>());
+        case 4: return f(std::integral_constant<int, 4>());
+        case 5: return f(std::integral_constant<int, 5>());
+        case 6: return f(std::integral_constant<int, 6>());
+        case 7: return f(std::integral_constant<int, 7>());
+        default: return f(std::integral_constant<int, 8>());
+    }
+}
+
+// Channels in groups of nearly equal size, at most eight each.
+template <class F>
+inline void for_channel_groups(int channels, F&& f) {
+    const int groups = (channels + chunk_channels - 1) / chunk_channels;
+    for (int k = 0; k < groups; ++k) {
+        const int begin = channels * k / groups, end = channels * (k + 1) / groups;
+        with_channels(end - begin, [&](auto width) { f(begin, width); });
+    }
+}
+
+// plane[c] += sum over the met entries of weight * value[c], for C channels of one unit.
+template <int C>
+inline void accumulate(int n, const float* weights, const uint8_t* met, const float* values,
+                       int stride, float* planes, int pixel) {
+    Vec acc[C];
+    for (int c = 0; c < C; ++c) acc[c] = Vec::load(planes + c * tile_pixels + pixel);
+    for (int k = 0; k < n; ++k) {
+        const Vec w = Vec::load(weights + k * lanes);
+        const float* value = values + met[k] * stride;
+        for (int c = 0; c < C; ++c) acc[c] = fma(w, Vec::all(value[c]), acc[c]);
+    }
+    for (int c = 0; c < C; ++c) acc[c].store(planes + c * tile_pixels + pixel);
+}
+
+void gather_values(const View& view, const Batch& batch, const float* values, int channels,
+                   float* out) {
+    for (int e = 0; e < batch.count; ++e) {
+        const uint32_t gaussian = view.footprints[batch.entries[e].footprint].gaussian;
+        const float* in = values + std::size_t(gaussian) * channels;
+        for (int c = 0; c < channels; ++c) out[e * channels + c] = in[c];
+    }
+}
+
+void write_tile(const View& view, const TileGeometry& tile, const float* planes, int channels,
+                float* image) {
+    for (int row = 0; row < tile.rows; ++row) {
+        float* out = image + (std::size_t(tile.y + row) * view.camera.width + tile.x) * channels;
+        const float* in = planes + row * tile_size;
+        for (int column = 0; column < tile.columns; ++column)
+            for (int c = 0; c < channels; ++c) *out++ = in[c * tile_pixels + column];
+    }
+}
+
+// Zero at the pixels of a border tile that lie outside the image.
+void clear_outside(const TileGeometry& tile, int channels, float* planes) {
+    if (tile.rows == tile_size && tile.columns == tile_size) return;
+    for (int c = 0; c < channels; ++c)
+        for (int row = 0; row < tile_size; ++row)
+            for (int column = row < tile.rows ? tile.columns : 0; column < tile_size; ++column)
+                planes[c * tile_pixels + row * tile_size + column] = 0.0f;
+}
+
+// The weights of one entry over its units, in order of the bits of `visited`.
+struct EntryWeights {
+    alignas(64) float w[units * lanes];
+    uint32_t visited;
+};
+
+// sum over the visited units of weight * plane[c], for C channels.
+template <int C>
+inline void project_weights(const float* weights, uint32_t visited, const float* planes, float* out) {
+    Vec acc[C];
+    for (int c = 0; c < C; ++c) acc[c] = Vec::all(0.0f);
+    for (; visited; visited &= visited - 1, weights += lanes) {
+        const int pixel = unit_pixel(__builtin_ctz(visited));
+        const Vec w = Vec::load(weights);
+        for (int c = 0; c < C; ++c) acc[c] = fma(w, Vec::load(planes + c * tile_pixels + pixel), acc[c]);
+    }
+    for (int c = 0; c < C; ++c) out[c] = sum(acc[c]);
+}
+
+}  // namespace
+
+void composite(const View& view, const float* values, int channels, float* image) {
+    const std::size_t need = std::size_t(channels) * (tile_pixels + batch_size);
+    Array<float> scratch;
+    scratch.resize(need * thread_count());
+    parallel_for(view.tiles_x * view.tiles_y, [&](int index, int worker) {
+        const TileGeometry tile(view, index);
+        float* planes = scratch.data + need * worker;
+        float* local = planes + std::size_t(channels) * tile_pixels;
+        std::memset(planes, 0, std::size_t(channels) * tile_pixels * sizeof(float));
+        Batch batch;
+        sweep_tile(
+            view, tile, batch,
+            [&](const Batch& b) { gather_values(view, b, values, channels, local); },
+            [&](int unit, int n, const float* weights, const uint8_t* met) {
+                for_channel_groups(channels, [&](int c0, auto width) {
+                    accumulate<width.value>(n, weights, met, local + c0, channels,
+                                            planes + c0 * tile_pixels, unit_pixel(unit));
+                });
+            });
+        write_tile(view, tile, planes, channels, image);
+    });
+}
+
+void scatter(const View& view, const float* image, int channels, float* values) {
+    Partials partials(view, channels);
+    Array<float> scratch;
+    const std::size_t need = std::size_t(channels) * tile_pixels;
+    scratch.resize(need * thread_count());
+    parallel_for(view.tiles_x * view.tiles_y, [&](int index, int worker) {
+        const TileGeometry tile(view, index);
+        float* planes = scratch.data + need * worker;
+        read_tile(view, tile, image, channels, planes);
+        TileState state;
+        EntryWeights weights;
+        for (uint32_t at = tile.first; at < tile.last; ++at) {
+            const Entry& entry = view.entries[at];
+            float* out = partials.row(entry.emission);
+            float* w = weights.w;
+            weights.visited = sweep_entry(view, tile, entry, state, [&](int, Vec weight) {
+                weight.store(w);
+                w += lanes;
+            });
+            for_channel_groups(channels, [&](int c0, auto width) {
+                project_weights<width.value>(weights.w, weights.visited, planes + c0 * tile_pixels,
+                                             out + c0);
+            });
+        }
+    });
+    sum_partials(view, partials, values);
+}
+
+void normal(const View& view, const float* values, int channels, float* result) {
+    Partials partials(view, channels);
+    const int threads = thread_count();
+    const std::size_t need = std::size_t(channels) * tile_pixels;
+    Array<float> scratch;
+    scratch.resize(need * threads);
+    struct Kept {
+        Array<float> weights;
+        Array<uint32_t> visited;
+    };
+    Kept* kept = new Kept[threads];
+    struct Owner {
+        Kept* p;
+        ~Owner() { delete[] p; }
+    } owner{kept};
+    parallel_for(view.tiles_x * view.tiles_y, [&](int index, int worker) {
+        const TileGeometry tile(view, index);
+        Kept& mine = kept[worker];
+        std::size_t room = 0;
+        for (uint32_t at = tile.first; at < tile.last; ++at)
+            room += __builtin_popcount(unit_bits(view.entries[at].rows));
+        mine.weights.resize(room * lanes);
+        mine.visited.resize(tile.last - tile.first);
+        float* planes = scratch.data + need * worker;
+        std::memset(planes, 0, need * sizeof(float));
+
+        TileState state;
+        float* w = mine.weights.data;
+        for (uint32_t at = tile.first; at < tile.last; ++at) {
+            const Entry& entry = view.entries[at];
+            const float* value =
+                values + std::size_t(view.footprints[entry.footprint].gaussian) * channels;
+            mine.visited[at - tile.first] = sweep_entry(view, tile, entry, state, [&](int unit, Vec weight) {
+                weight.store(w);
+                w += lanes;
+                float* plane = planes + unit_pixel(unit);
+                for (int c = 0; c < channels; ++c, plane += tile_pixels)
+                    fma(weight, Vec::all(value[c]), Vec::load(plane)).store(plane);
+            });
+        }
+        clear_outside(tile, channels, planes);
+        const float* again = mine.weights.data;
+        for (uint32_t at = tile.first; at < tile.last; ++at) {
+            const uint32_t visited = mine.visited[at - tile.first];
+            float* out = partials.row(view.entries[at].emission);
+            for_channel_groups(channels, [&](int c0, auto width) {
+                project_weights<width.value>(again, visited, planes + c0 * tile_pixels, out + c0);
+            });
+            again += __builtin_popcount(visited) * lanes;
+        }
+    });
+    sum_partials(view, partials, result);
+}
+
+int64_t contributors(const View& view, int row, int column, uint32_t* gaussians, float* weights,
+                     int64_t room) {
+    const int index = row / tile_size * view.tiles_x + column / tile_size;
+    const TileGeometry tile(view, index);
+    const int wanted = row % tile_size * tile_size + column % tile_size;
+    TileState state;
+    int64_t found = 0;
+    alignas(64) float w[lanes];
+    for (uint32_t at = tile.first; at < tile.last; ++at) {
+        const Entry& entry = view.entries[at];
+        sweep_entry(view, tile, entry, state, [&](int unit, Vec weight) {
+            const int lane = wanted - unit_pixel(unit);
+            if (lane < 0 || lane >= lanes) return;
+            weight.store(w);
+            if (w[lane] <= 0) return;
+            if (found < room) {
+                gaussians[found] = view.footprints[entry.footprint].gaussian;
+                weights[found] = w[lane];
+            }
+            ++found;
+        });
+    }
+    return found;
+}
+
+}  // namespace SPLAT_ISA
+}  // namespace splat

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// L1 and SSIM (11 x 11 Gaussian window, sigma 1.5) of two interleaved images, with the
+// gradient to the first. Windows are separable; one output row at a time keeps every
+// intermediate in cache. Channels never mix: horizontal taps are `channels` floats apart.
+#include <cmath>
+#include <cstring>
+
+#include "isa.hpp"
+#include "partials.hpp"
+#include "simd.hpp"
+
+namespace splat {
+namespace SPLAT_ISA {
+namespace {
+
+constexpr int radius = 5;
+constexpr int taps = 2 * radius + 1;
+constexpr float c1 = 0.01f * 0.01f, c2 = 0.03f * 0.03f;
+
+struct Window {
+    float w[taps];
+    Window() {
+        double sum = 0, raw[taps];
+        for (int k = 0; k < taps; ++k) sum += raw[k] = std::exp(-(k - radius) * (k - radius) / 4.5);
+        for (int k = 0; k < taps; ++k) w[k] = static_cast<float>(raw[k] / sum);
+    }
+};
+
+// Rows padded with zeros on both sides, so that taps never leave them.
+struct Layout {
+    int width, height, channels, length, pad, stride;
+    explicit Layout(const LossRequest& r)
+        : width(r.width), height(r.height), channels(r.channels), length(r.width * r.channels),
+          pad(radius * r.channels),
+          stride((length + 2 * pad + Vec::width + 15) / 16 * 16) {}
+};
+
+// out[j] = sum over taps of w[k] row[j + (k - radius) channels], for all padded rows given.
+template <int Maps>
+inline void blur_across(const Window& window, const Layout& lay, const float* rows, int j, Vec* out) {
+    for (int m = 0; m < Maps; ++m) {
+        const float* row = rows + std::size_t(m) * lay.stride + j;  // tap 0 of the padded row
+        Vec acc = Vec::all(window.w[radius]) * Vec::load(row + lay.pad);
+        for (int k = 0; k < radius; ++k)
+            acc = fma(Vec::all(window.w[k]),
+                      Vec::load(row + k * lay.channels) + Vec::load(row + (taps - 1 - k) * lay.channels),
+                      acc);
+        out[m] = acc;
+    }
+}
+
+// A vector that may reach past the end of a row of exactly `length` floats.
+inline Vec load_tail(const float* p, int left) {
+    if (left >= Vec::width) return Vec::load(p);
+    alignas(64) float buffer[Vec::width] = {};
+    std::memcpy(buffer, p, left * sizeof(float));
+    return Vec::load(buffer);
+}
+inline void store_tail(Vec v, float* p, int left) {
+    if (left >= Vec::width) return v.store(p);
+    alignas(64) float buffer[Vec::width];
+    v.store(buffer);
+    std::memcpy(p, buffer, left * sizeof(float));
+}
+
+// Means and second moments of a column of pixels around row y: x, y, xx, yy, xy.
+void moments_down(const Window& window, const Layout& lay, const LossRequest& r, int y, float* rows) {
+    const int k0 = std::max(0, radius - y), k1 = std::min(taps, lay.height - y + radius);
+    for (int j = 0; j < lay.length; j += Vec::width) {
+        const int left = lay.length - j;
+        Vec mx = Vec::all(0), my = mx, xx = mx, yy = mx, xy = mx;
+        for (int k = k0; k < k1; ++k) {
+            const std::size_t at = std::size_t(y + k - radius) * lay.length + j;
+            const Vec x = load_tail(r.image + at, left), t = load_tail(r.target + at, left);
+            const Vec w = Vec::all(window.w[k]), wx = w * x, wt = w * t;
+            mx = mx + wx;
+            my = my + wt;
+            xx = fma(wx, x, xx);
+            yy = fma(wt, t, yy);
+            xy = fma(wx, t, xy);
+        }
+        float* out = rows + lay.pad + j;
+        store_tail(mx, out, left);
+        store_tail(my, out + lay.stride, left);
+        store_tail(xx, out + 2 * std::size_t(lay.stride), left);
+        store_tail(yy, out + 3 * std::size_t(lay.stride), left);
+        store_tail(xy, out + 4 * std::size_t(lay.stride), left);
+    }
+}
+
+// How much each pixel counts in the two means.
+struct Weights {
+    const LossRequest& r;
+    double l1_total = 0, ssim_total = 0;
+    explicit Weights(const LossRequest& request) : r(request) {
+        if (!r.mask) {
+            const double inner_y = std::max(0, r.height - 2 * radius);
+            const double inner_x = std::max(0, r.width - 2 * radius);
+            l1_total = double(r.height) * r.width;
+            ssim_total = r.valid_only ? inner_y * inner_x : l1_total;
+        }
+        for (int y = 0; y < r.height && r.mask; ++y)
+            for (int x = 0; x < r.width; ++x) {
+                l1_total += counts(y, x);
+                ssim_total += in_ssim(y, x);
+            }
+        l1_total *= r.channels;
+        ssim_total *= r.channels;
+    }
+    bool counts(int y, int x) const { return !r.mask || r.mask[std::size_t(y) * r.width + x]; }
+    bool in_ssim(int y, int x) const {
+        const bool inside = y >= radius && x >= radius && y < r.height - radius && x < r.width - radius;
+        return counts(y, x) && (!r.valid_only || inside);
+    }
+    void ssim_row(int y, float* out) const {
+        for (int x = 0; x < r.width; ++x) {
+            const float weight = in_ssim(y, x) ? 1.0f : 0.0f;
+            for (int c = 0; c < r.channels; ++c) *out++ = weight;
+        }
+    }
+};
+
+double row_sum(const float* v, int n) {
+    double s = 0;
+    for (int i = 0; i < n; ++i) s += v[i];
+    return s;
+}
+
+// SSIM of row y, summed; its derivatives in the mean, the second moment and the mixed
+// moment of the first image go to `slopes` (three images) if given.
+double ssim_row(const Window& window, const Layout& lay, const Weights& weights, int y,
+                const float* rows, float* buffer, float* slopes) {
+    const std::size_t image = std::size_t(lay.height) * lay.length;
+    float* weight = buffer;
+    float* values = buffer + lay.stride;
+    weights.ssim_row(y, weight);
+    for (int j = 0; j < lay.length; j += Vec::width) {
+        const int left = lay.length - j;
+        Vec b[5];
+        blur_across<5>(window, lay, rows, j, b);
+        const Vec w = load_tail(weight + j, left), two = Vec::all(2.0f);
+        const Vec mx = b[0], my = b[1], mxmx = mx * mx, mymy = my * my, mxmy = mx * my;
+        const Vec var_x = b[2] - mxmx, var_y = b[3] - mymy, cov = b[4] - mxmy;
+        const Vec n1 = fma(two, mxmy, Vec::all(c1)), n2 = fma(two, cov, Vec::all(c2));
+        const Vec d1 = mxmx + mymy + Vec::all(c1), d2 = var_x + var_y + Vec::all(c2);
+        const Vec inverse = Vec::all(1.0f) / (d1 * d2);
+        const Vec s = n1 * n2 * inverse;
+        store_tail(s * w, values + j, left);
+        if (!slopes) continue;
+        const Vec d_var = Vec::all(0.0f) - s / d2;
+        const Vec d_cov = two * n1 * inverse;
+        // var and cov hold mx too: their share is subtracted here.
+        Vec d_mean = two * my * n2 * inverse - two * mx * s / d1;
+        d_mean = d_mean - two * mx * d_var - my * d_cov;
+        const std::size_t at = std::size_t(y) * lay.length + j;
+        store_tail(w * d_mean, slopes + at, left);
+        store_tail(w * d_var, slopes + image + at, left);
+        store_tail(w * d_cov, slopes + 2 * image + at, left);
+    }
+    return row_sum(values, lay.length);
+}
+
+void slopes_down(const Window& window, const Layout& lay, const float* slopes, int y, float* rows) {
+    const std::size_t image = std::size_t(lay.height) * lay.length;
+    const int k0 = std::max(0, radius - y), k1 = std::min(taps, lay.height - y + radius);
+    for (int m = 0; m < 3; ++m)
+        for (int j = 0; j < lay.length; j += Vec::width) {
+            const int left = lay.length - j;
+            Vec acc = Vec::all(0);
+            for (int k = k0; k < k1; ++k) {
+                const std::size_t at = std::size_t(y + k - radius) * lay.length + j;
+                acc = fma(Vec::all(window.w[k]), load_tail(slopes + m * image + at, left), acc);
+            }
+            store_tail(acc, rows + std::size_t(m) * lay.stride + lay.pad + j, left);
+        }
+}
+
+void gradient_row(const Window& window, const Layout& lay, const LossRequest& r, const Weights& weights,
+                  int y, const float* rows) {
+    const float l1 = static_cast<float>(r.weight_l1 / weights.l1_total);
+    const float ssim = static_cast<float>(-r.weight_ssim / weights.ssim_total);
+    const std::size_t start = std::size_t(y) * lay.length;
+    for (int j = 0; j < lay.length; j += Vec::width) {
+        const int left = lay.length - j;
+        Vec b[3];
+        blur_across<3>(window, lay, rows, j, b);
+        const Vec x = load_tail(r.image + start + j, left), t = load_tail(r.target + start + j, left);
+        const Vec g = b[0] + Vec::all(2.0f) * x * b[1] + t * b[2];
+        store_tail(Vec::all(ssim) * g, r.grad + start + j, left);
+    }
+    for (int x = 0; x < lay.width; ++x) {
+        if (!weights.counts(y, x)) continue;
+        for (int c = 0; c < lay.channels; ++c) {
+            const std::size_t at = start + std::size_t(x) * lay.channels + c;
+            const float d = r.image[at] - r.target[at];
+            r.grad[at] += d > 0 ? l1 : d < 0 ? -l1 : 0.0f;
+        }
+    }
+}
+
+double l1_row(const Layout& lay, const LossRequest& r, const Weights& weights, int y, float* buffer) {
+    const std::size_t start = std::size_t(y) * lay.length;
+    for (int x = 0; x < lay.width; ++x)
+        for (int c = 0; c < lay.channels; ++c) {
+            const int at = x * lay.channels + c;
+            const float d = std::fabs(r.image[start + at] - r.target[start + at]);
+            buffer[at] = weights.counts(y, x) ? d : 0.0f;
+        }
+    return row_sum(buffer, lay.length);
+}
+
+}  // namespace
+
+void loss(LossRequest& r) {
+    const Layout lay(r);
+    const Window window;
+    const Weights weights(r);
+    Array<float> slopes, scratch;
+    Array<double> sums;
+    const std::size_t need = std::size_t(lay.stride) * 7;
+    if (r.grad) slopes.resize(3 * std::size_t(lay.height) * lay.length);
+    scratch.resize(need * thread_count());
+    std::memset(scratch.data, 0, scratch.size * sizeof(float));
+    sums.resize(2 * std::size_t(lay.height));
+    constexpr int chunk = 8;
+    const int blocks = (lay.height + chunk - 1) / chunk;
+    parallel_for(blocks, [&](int block, int worker) {
+        float* rows = scratch.data + need * worker;
+        float* buffer = rows + 5 * std::size_t(lay.stride);
+        for (int y = block * chunk; y < std::min(lay.height, (block + 1) * chunk); ++y) {
+            sums[2 * y] = l1_row(lay, r, weights, y, buffer);
+            moments_down(window, lay, r, y, rows);
+            sums[2 * y + 1] =
+                ssim_row(window, lay, weights, y, rows, buffer, r.grad ? slopes.data : nullptr);
+        }
+    });
+    double l1 = 0, ssim = 0;
+    for (int y = 0; y < lay.height; ++y) l1 += sums[2 * y], ssim += sums[2 * y + 1];
+    r.l1 = weights.l1_total > 0 ? l1 / weights.l1_total : 0;
+    r.ssim = weights.ssim_total > 0 ? ssim / weights.ssim_total : 1;
+    if (!r.grad) return;
+    if (weights.l1_total == 0 || weights.ssim_total == 0)
+        return fill_zero(r.grad, std::size_t(lay.height) * lay.length);
+    parallel_for(blocks, [&](int block, int worker) {
+        float* rows = scratch.data + need * worker;
+        for (int y = block * chunk; y < std::min(lay.height, (block + 1) * chunk); ++y) {
+            slopes_down(window, lay, slopes.data, y, rows);
+            gradient_row(window, lay, r, weights, y, rows);
+        }
+    });
+}
+
+}  // namespace SPLAT_ISA
+}  // namespace splat

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pool.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+#include <new>
+#include <thread>
+#include <vector>
+
+namespace splat {
+namespace {
+
+constexpr int max_threads = 256;
+
+class Pool {
+public:
+    explicit Pool(int threads) {
+        for (int worker = 1; worker < threads; ++worker)
+            threads_.emplace_back([this, worker] { serve(worker); });
+    }
+    ~Pool() {
+        {
+            std::lock_guard<std::mutex> lock(mutex_);
+            stop_ = true;
+            generation_.fetch_add(1);
+        }
+        wake_.notify_all();
+        for (auto& t : threads_) t.join();
+    }
+    void run(int items, Task task, void* context) {
+        {
+            std::lock_guard<std::mutex> lock(mutex_);
+            task_ = task;
+            context_ = context;
+            items_ = items;
+            next_.store(0);
+            failure_ = nullptr;
+            busy_.store(static_cast<int>(threads_.size()));
+            generation_.fetch_add(1);
+        }
+        wake_.notify_all();
+        drain(0);
+        // The others are at most one item behind; spinning is shorter than a sleep.
+        for (int spin = 0; busy_.load(std::memory_order_acquire) != 0; ++spin)
+            if (spin > 200) std::this_thread::yield();
+        if (failure_) std::rethrow_exception(failure_);
+    }
+
+private:
+    void drain(int worker) {
+        try {
+            for (int item; (item = next_.fetch_add(1)) < items_;) task_(context_, item, worker);
+        } catch (...) {
+            next_.store(items_);
+            std::lock_guard<std::mutex> lock(mutex_);
+            if (!failure_) failure_ = std::current_exception();
+        }
+    }
+    void serve(int worker) {
+        unsigned seen = 0;
+        for (;;) {
+            // Regions of one pass follow each other within microseconds: look for the
+            // next one briefly before going to sleep.
+            for (int spin = 0; spin < 4000 && generation_.load(std::memory_order_acquire) == seen; ++spin)
+#if defined(__x86_64__) || defined(__i386__)
+                __builtin_ia32_pause();
+#else
+                std::atomic_signal_fence(std::memory_order_seq_cst);
+#endif
+            {
+                std::unique_lock<std::mutex> lock(mutex_);
+                wake_.wait(lock, [&] { return generation_.load() != seen; });
+                seen = generation_.load();
+                if (stop_) return;
+            }
+            drain(worker);
+            busy_.fetch_sub(1, std::memory_order_release);
+        }
+    }
+
+    std::vector<std::thread> threads_;
+    std::mutex mutex_;
+    std::condition_variable wake_;
+    std::atomic<unsigned> generation_{0};
+    std::atomic<int> next_{0}, busy_{0};
+    std::exception_ptr failure_;
+    Task task_ = nullptr;
+    void* context_ = nullptr;
+    int items_ = 0;
+    bool stop_ = false;
+};
+
+int default_threads() {
+    if (const char* text = std::getenv("SPLATCERT_NUM_THREADS")) {
+        const int n = std::atoi(text);
+        if (n >= 1) return n < max_threads ? n : max_threads;
+    }
+    const unsigned n = std::thread::hardware_concurrency();
+    return n == 0 ? 1 : static_cast<int>(n < max_threads ? n : max_threads);
+}
+
+std::mutex region_mutex;  // one parallel region at a time; others queue here
+Pool* pool = nullptr;
+pid_t pool_process = 0;
+int wanted = 0;
+thread_local bool inside_region = false;
+
+// A fork while another thread holds the mutex must not leave the child waiting for it.
+const int fork_handlers = pthread_atfork([] { region_mutex.lock(); }, [] { region_mutex.unlock(); },
+                                         [] { region_mutex.unlock(); });
+
+int wanted_threads() { return wanted > 0 ? wanted : default_threads(); }
+
+}  // namespace
+
+int thread_count() { return wanted_threads(); }
+
+void set_thread_count(int n) {
+    std::lock_guard<std::mutex> lock(region_mutex);
+    wanted = n < 0 ? 0 : (n < max_threads ? n : max_threads);
+    if (pool && pool_process == getpid()) delete pool;
+    pool = nullptr;
+}
+
+void run_parallel(int items, Task task, void* context) {
+    if (items <= 0) return;
+    if (inside_region || items == 1 || wanted_threads() == 1) {
+        for (int item = 0; item < items; ++item) task(context, item, 0);
+        return;
+    }
+    std::lock_guard<std::mutex> lock(region_mutex);
+    // Threads do not survive a fork: the child starts its own and forgets the parent's.
+    if (!pool || pool_process != getpid()) {
+        pool = new Pool(wanted_threads());
+        pool_process = getpid();
+    }
+    struct Guard {
+        Guard() { inside_region = true; }
+        ~Guard() { inside_region = false; }
+    } guard;
+    pool->run(items, task, context);
+}
+
+void* aligned_new(std::size_t bytes) {
+    if (bytes == 0) bytes = 64;
+    return ::operator new(bytes, std::align_val_t(64));
+}
+
+void aligned_delete(void* p) {
+    if (p) ::operator delete(p, std::align_val_t(64));
+}
+
+}  // namespace splat

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A pinhole camera: where it stands, where it looks, and its pixel grid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from splatcert.errors import InputError
+
+
+class CameraError(InputError):
+    """A camera that cannot form an image."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Camera:
+    """World-to-camera pose in OpenCV axes (x right, y down, z forward) and intrinsics.
+
+    Pixel (column i, row j) has its centre at (i + 0.5, j + 0.5); the principal
+    point may be anywhere.
+    """
+
+    world_to_camera: NDArray[np.float64]
+    """Rigid transform, [4, 4]."""
+    fx: float
+    fy: float
+    cx: float
+    cy: float
+    width: int
+    height: int
+
+    def __post_init__(self) -> None:
+        pose = np.array(self.world_to_camera, dtype=np.float64)
+        if pose.shape != (4, 4) or not np.isfinite(pose).all():
+            raise CameraError(f"world_to_camera must be a finite 4x4 matrix, got {pose!r}")
+        rotation = pose[:3, :3]
+        if np.abs(rotation @ rotation.T - np.eye(3)).max() > 1e-3 or np.linalg.det(rotation) < 0:
+            raise CameraError(
+                "world_to_camera must hold a rotation (orthonormal, determinant +1).\n"
+                "  Scale belongs to the world's units, mirrored axes to the file reader."
+            )
+        pose.setflags(write=False)
+        object.__setattr__(self, "world_to_camera", pose)
+        if self.width < 1 or self.height < 1:
+            raise CameraError(f"a camera needs pixels, got {self.width} x {self.height}")
+        intrinsics = (self.fx, self.fy, self.cx, self.cy)
+        if not np.isfinite(intrinsics).all() or self.fx <= 0 or self.fy <= 0:
+            raise CameraError(f"focal lengths must be positive and finite, got {intrinsics}")
+
+    @property
+    def K(self) -> NDArray[np.float64]:
+        """Intrinsic matrix, [3, 3]."""
+        return np.array([[self.fx, 0, self.cx], [0, self.fy, self.cy], [0, 0, 1]], dtype=np.float64)
+
+    @property
+    def centre(self) -> NDArray[np.float64]:
+        """Camera centre in world coordinates, [3]."""
+        rotation, shift = self.world_to_camera[:3, :3], self.world_to_camera[:3, 3]
+        return -rotation.T @ shift
+
+    @property
+    def forward(self) -> NDArray[np.float64]:
+        """Unit viewing axis in world coordinates, [3]."""
+        return self.world_to_camera[2, :3].copy()
+
+    def project(
+        self, points: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Pixels [N, 2] and depths along the axis [N] of world points [N, 3].
+
+        Pixels of points that are not in front (depth <= 0) are NaN.
+        """
+        rotation, shift = self.world_to_camera[:3, :3], self.world_to_camera[:3, 3]
+        local = np.asarray(points, dtype=np.float64) @ rotation.T + shift
+        depth = local[:, 2]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            pixels = local[:, :2] / depth[:, None] * (self.fx, self.fy) + (self.cx, self.cy)
+        pixels[depth <= 0] = np.nan
+        return pixels, depth
+
+    def resized(self, width: int, height: int) -> Camera:
+        """The same camera on another pixel grid."""
+        sx, sy = width / self.width, height / self.height
+        return replace(
+            self,
+            fx=self.fx * sx,
+            fy=self.fy * sy,
+            cx=self.cx * sx,
+            cy=self.cy * sy,
+            width=width,
+            height=height,
+        )
