@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Load whatever model a user points at, and say what it is."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from splatcert.splats import gsplat_checkpoint, nerfstudio
+from splatcert.splats.gaussians import Splats
+from splatcert.splats.gsplat_checkpoint import gsplat_parts, open_gsplat, read_gsplat
+from splatcert.splats.inria import HOLDOUT, inria_iterations, open_inria
+from splatcert.splats.nerfstudio import nerfstudio_tensors, open_nerfstudio, read_nerfstudio
+from splatcert.splats.ply import antialiased_of, extra_columns_of, read_ply, save_ply, sh_degree_of
+from splatcert.splats.ply_table import read_header
+from splatcert.splats.transform import FrameError, split_similarity, transform_splats
+from splatcert.splats.untrusted import ForeignFileError, load_checkpoint
+
+__all__ = ["ModelInfo", "describe_model", "load_splats", "save_ply"]
+
+Format = Literal["ply", "inria", "gsplat", "nerfstudio"]
+Frame = Literal["data", "model"] | NDArray[np.float64]
+
+PACKED = (".compressed.ply", ".spz", ".splat", ".ksplat", ".sog")
+PARENT_FILES = ("config.yml", "cfg.yml", "cfg_args", "cameras.json")
+ACCEPTED = (
+    "Accepted: a .ply file, an Inria output folder (point_cloud/iteration_*), a gsplat run\n"
+    "  (ckpts/ckpt_*_rank*.pt), a nerfstudio run (nerfstudio_models/step-*.ckpt)."
+)
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelInfo:
+    """What a model on disk is, found without reading its Gaussians."""
+
+    path: Path
+    format: Format
+    files: tuple[Path, ...]
+    """The files that hold the Gaussians."""
+    iteration: int | None
+    """Training step, where the name tells."""
+    count: int
+    sh_degree: int
+    antialiased: bool
+    background: tuple[float, float, float] | None
+    """Colour behind the Gaussians in the trainer's own evaluation; None if not stored."""
+    held_out: str | None
+    """How the trainer kept images out; None if not stored."""
+    frame: Literal["data", "model", "unknown"]
+    """Whether `load_splats` reaches the capture's frame by itself (data), or the way back
+    from the trainer's frame is not stored (model), or a bare file does not say."""
+    extra: tuple[str, ...] = ()
+    """Further columns."""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class _Model:
+    """One model as all formats look to the functions below."""
+
+    describe: Callable[[], ModelInfo]
+    read: Callable[[bool], Splats]
+    to_model: NDArray[np.float64] | None
+    """From the capture's frame to the model's; None if only the user can know."""
+    way_back: str = ""
+    """What to do where `to_model` is None."""
+
+
+def load_splats(
+    path: str | Path,
+    *,
+    iteration: int | None = None,
+    frame: Frame = "data",
+    check: bool = True,
+) -> Splats:
+    """Splats from a PLY, an Inria folder, a gsplat or a nerfstudio run.
+
+    `iteration` chooses among the models of a folder; the last one is the default.
+    `frame` is "data" for the coordinates of the capture, "model" for the trainer's own,
+    or the 4x4 similarity from the first to the second (for gsplat, that of
+    `gsplat_normalization`) to be undone. `check` refuses values no renderer can use.
+    """
+    model = _open(Path(path), iteration)
+    if isinstance(frame, str) and frame not in ("data", "model"):
+        raise FrameError(f"frame must be 'data', 'model' or a 4x4 matrix, got {frame!r}")
+    to_model = model.to_model if isinstance(frame, str) else split_similarity(frame)[0]
+    if isinstance(frame, str) and frame == "model":
+        to_model = np.eye(4)
+    if to_model is None:
+        raise FrameError(f"{path}: {model.way_back}")
+    splats = model.read(check)
+    if np.array_equal(to_model, np.eye(4)):
+        return splats
+    log.info("%s: moved from the trainer's frame to the capture's", path)
+    return transform_splats(splats, np.linalg.inv(to_model))
+
+
+def describe_model(path: str | Path, *, iteration: int | None = None) -> ModelInfo:
+    """Format, size and caveats of a model, from headers and settings alone."""
+    return _open(Path(path), iteration).describe()
+
+
+def _open(path: Path, iteration: int | None) -> _Model:
+    if path.name in PARENT_FILES and path.is_file():
+        path = path.parent
+    kind, place = _detect(path)
+    if iteration is not None and place.is_file():
+        raise ForeignFileError(
+            f"{path}: an iteration chooses among the models of a folder, and this is one file.\n"
+            "  Leave the iteration out, or pass the folder of the run."
+        )
+    openers = {
+        "ply": _open_ply,
+        "inria": _open_inria,
+        "gsplat": _open_gsplat,
+        "nerfstudio": _open_nerfstudio,
+    }
+    return openers[kind](place, iteration)
+
+
+def _detect(path: Path) -> tuple[Format, Path]:
+    """The format of a path, and the file or folder that holds the model."""
+    if path.is_file():
+        return _detect_file(path), path
+    if not path.is_dir():
+        raise ForeignFileError(f"{path}: no such file or folder.\n  {ACCEPTED}")
+    found: list[tuple[Format, Path]] = []
+    if inria_iterations(path):
+        found.append(("inria", path))
+    if any(gsplat_checkpoint.gsplat_steps(folder) for folder in (path / "ckpts", path)):
+        found.append(("gsplat", path))
+    if any(nerfstudio.nerfstudio_steps(folder) for folder in (path / "nerfstudio_models", path)):
+        found.append(("nerfstudio", path))
+    files = sorted(path.glob("*.ply"))
+    if not found and files:
+        # input.ply is the sparse cloud that Inria's trainer copies beside its models.
+        named = [file for file in files if file.name in ("splats.ply", "point_cloud.ply")]
+        chosen = named if len(named) == 1 else files
+        found = [("ply", file) for file in chosen]
+    if len(found) == 1:
+        return found[0]
+    inside = ", ".join(sorted(entry.name for entry in path.iterdir())[:8]) or "nothing"
+    if not found:
+        raise ForeignFileError(f"{path}: no model found inside ({inside}).\n  {ACCEPTED}")
+    listed = ", ".join(f"{kind} ({place.name})" for kind, place in found[:6])
+    raise ForeignFileError(f"{path}: several models inside: {listed}.\n  Pass one of them.")
+
+
+def _detect_file(path: Path) -> Format:
+    name = path.name.lower()
+    if name.endswith(PACKED):
+        raise ForeignFileError(
+            f"{path}: a compressed format, whose values are quantised.\n"
+            "  Certify the values you ship: unpack it first with\n"
+            f"  npx @playcanvas/splat-transform {path.name} unpacked.ply"
+        )
+    if name.endswith(".ply"):
+        return "ply"
+    if gsplat_checkpoint.CHECKPOINT.fullmatch(path.name):
+        return "gsplat"
+    if nerfstudio.CHECKPOINT.fullmatch(path.name):
+        return "nerfstudio"
+    if name.endswith((".pt", ".pth", ".ckpt")):
+        entries = load_checkpoint(path)
+        if "splats" in entries:
+            return "gsplat"
+        if "pipeline" in entries:
+            return "nerfstudio"
+        inside = ", ".join(map(str, entries))[:200]
+        raise ForeignFileError(f"{path}: a checkpoint of unknown kind ({inside}).\n  {ACCEPTED}")
+    try:
+        with path.open("rb") as file:
+            start = file.read(16)
+    except OSError as error:
+        raise ForeignFileError(f"{path}: cannot be read: {error.strerror}") from None
+    if start.startswith((b"ply\n", b"ply\r")):
+        return "ply"
+    raise ForeignFileError(f"{path}: unknown file, starting with {start!r}.\n  {ACCEPTED}")
+
+
+def _open_ply(path: Path, iteration: int | None) -> _Model:
+    def describe() -> ModelInfo:
+        header = read_header(path)
+        return ModelInfo(
+            path=path,
+            format="ply",
+            files=(path,),
+            iteration=iteration,
+            count=header.element("vertex").count,
+            sh_degree=sh_degree_of(header),
+            antialiased=antialiased_of(header),
+            background=None,
+            held_out=None,
+            frame="unknown",
+            extra=extra_columns_of(header),
+            notes=("a PLY does not store its frame: exports of gsplat and nerfstudio keep theirs",),
+        )
+
+    return _Model(describe, lambda check: read_ply(path, check=check), np.eye(4))
+
+
+def _open_inria(folder: Path, iteration: int | None) -> _Model:
+    run = open_inria(folder, iteration)
+    inner = _open_ply(run.ply, run.iteration)
+
+    def describe() -> ModelInfo:
+        kept = {True: f"every {HOLDOUT}th image by name", False: "none", None: None}
+        return replace(
+            inner.describe(),
+            path=folder,
+            format="inria",
+            background=run.background,
+            held_out=kept[run.has_held_out],
+            frame="data",
+            notes=run.notes,
+        )
+
+    return replace(inner, describe=describe)
+
+
+def _open_gsplat(path: Path, iteration: int | None) -> _Model:
+    run = open_gsplat(path, iteration)
+
+    def describe() -> ModelInfo:
+        parts, entries = gsplat_parts(run)
+        rest = parts[0]["shN"].shape[1]
+        return ModelInfo(
+            path=path,
+            format="gsplat",
+            files=run.files,
+            iteration=run.step,
+            count=sum(len(part["means"]) for part in parts),
+            sh_degree=round((rest + 1) ** 0.5) - 1,
+            antialiased=run.is_antialiased,
+            background=(0.0, 0.0, 0.0),
+            held_out=f"every {run.test_every}th image by name" if run.test_every else None,
+            frame="data" if run.is_normalized is False else "model",
+            extra=tuple(name for name in parts[0] if name not in gsplat_checkpoint.TENSORS),
+            notes=run.notes(entries),
+        )
+
+    return _Model(
+        describe,
+        lambda check: read_gsplat(run, check=check),
+        np.eye(4) if run.is_normalized is False else None,
+        "gsplat normalises the world before it trains and does not store how.\n"
+        "  Rebuild it from the capture's poses and points (gsplat_normalization), and pass it\n"
+        "  as frame; or pass frame='model' to keep the trainer's own coordinates.",
+    )
+
+
+def _open_nerfstudio(path: Path, iteration: int | None) -> _Model:
+    run = open_nerfstudio(path, iteration)
+    to_model = run.to_model
+
+    def describe() -> ModelInfo:
+        tensors = nerfstudio_tensors(run)
+        return ModelInfo(
+            path=path,
+            format="nerfstudio",
+            files=(run.checkpoint,),
+            iteration=run.step,
+            count=len(tensors["means"]),
+            sh_degree=round((tensors["features_rest"].shape[1] + 1) ** 0.5) - 1,
+            antialiased=run.is_antialiased,
+            background=run.background,
+            held_out=run.held_out,
+            frame="model" if to_model is None else "data",
+            notes=run.notes,
+        )
+
+    return _Model(
+        describe,
+        lambda check: read_nerfstudio(run, check=check),
+        to_model,
+        "no dataparser_transforms.json beside it, so the way back to the capture is lost.\n"
+        "  Copy that file from the training machine into the run's folder,\n"
+        "  or pass frame='model' to keep the trainer's own coordinates.",
+    )

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The splats themselves: raw parameters as files store them, and their activations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from math import isqrt
+
+import torch
+from torch import Tensor
+
+from splatcert.errors import InputError
+
+MAX_SH_DEGREE = 4
+
+
+class SplatsError(InputError):
+    """Splat parameters that cannot be rendered."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Splats:
+    """N Gaussians in world coordinates, before activation.
+
+    Raw parameters are what every file format stores and what training steps on;
+    the renderer activates them itself, so there is one place for each activation.
+    """
+
+    means: Tensor
+    """Centres, [N, 3]."""
+    quats: Tensor
+    """Rotations w, x, y, z of any positive norm, [N, 4]."""
+    log_scales: Tensor
+    """Natural logarithms of the standard deviations along the local axes, [N, 3]."""
+    logit_opacities: Tensor
+    """Opacity = sigmoid of this, [N]."""
+    sh: Tensor
+    """Colour harmonics, constant term first, [N, (degree + 1)^2, 3]."""
+    antialiased: bool = False
+    """The file asks for opacity compensation of the low-pass filter."""
+    extra: dict[str, Tensor] = field(default_factory=dict)
+    """Further per-Gaussian columns of the file, by name, [N] each; written back unchanged."""
+
+    def __post_init__(self) -> None:
+        count = self.means.shape[0]
+        coefficients = self.sh.shape[1] if self.sh.ndim == 3 else 0
+        expected = {
+            "means": (count, 3),
+            "quats": (count, 4),
+            "log_scales": (count, 3),
+            "logit_opacities": (count,),
+            "sh": (count, coefficients, 3),
+        }
+        for name, shape in expected.items():
+            got = tuple(getattr(self, name).shape)
+            if got != shape:
+                raise SplatsError(f"{name} has shape {list(got)}, expected {list(shape)}")
+        degree = isqrt(coefficients) - 1
+        if (degree + 1) ** 2 != coefficients or not 0 <= degree <= MAX_SH_DEGREE:
+            raise SplatsError(
+                f"{coefficients} harmonics per colour belong to no degree from 0 to {MAX_SH_DEGREE}"
+            )
+        for name, column in self.extra.items():
+            if column.shape[:1] != (count,):
+                raise SplatsError(f"extra column {name!r} has {len(column)} rows, expected {count}")
+
+    def __len__(self) -> int:
+        return self.means.shape[0]
+
+    @property
+    def sh_degree(self) -> int:
+        """Degree of the colour harmonics."""
+        return isqrt(self.sh.shape[1]) - 1
+
+    @property
+    def scales(self) -> Tensor:
+        """Standard deviations, [N, 3]."""
+        return self.log_scales.exp()
+
+    @property
+    def opacities(self) -> Tensor:
+        """Peak opacities, [N]."""
+        return self.logit_opacities.sigmoid()
+
+    def to(self, *args: object, **kwargs: object) -> Splats:
+        """All tensors moved or cast as by `torch.Tensor.to`."""
+        moved = {
+            f.name: getattr(self, f.name).to(*args, **kwargs)
+            for f in fields(self)
+            if isinstance(getattr(self, f.name), Tensor)
+        }
+        return replace(self, **moved)
+
+    def __getitem__(self, index: Tensor | slice) -> Splats:
+        """The Gaussians that a mask, index tensor or slice selects."""
+        chosen = {
+            f.name: getattr(self, f.name)[index]
+            for f in fields(self)
+            if isinstance(getattr(self, f.name), Tensor)
+        }
+        extra = {name: column[index] for name, column in self.extra.items()}
+        return replace(self, **chosen, extra=extra)
+
+    def check_finite(self) -> None:
+        """Refuse values that no renderer can use, naming tensor, count and first index."""
+        for name in ("means", "quats", "log_scales", "logit_opacities", "sh"):
+            tensor: Tensor = getattr(self, name)
+            # Both extremes are NaN if any entry is, so two numbers clear a whole tensor.
+            if tensor.numel() == 0 or torch.stack(tensor.aminmax()).isfinite().all():
+                continue
+            # An opacity of exactly 0 or 1 is a legal infinite logit.
+            bad = tensor.isnan() if name == "logit_opacities" else ~tensor.isfinite()
+            rows = bad.reshape(len(self), -1).any(dim=1).nonzero()[:, 0]
+            if len(rows):
+                raise SplatsError(
+                    f"{name}: {len(rows)} of {len(self)} Gaussians are not finite, "
+                    f"first at index {int(rows[0])}.\n"
+                    "  Remove them in the tool that wrote the model, or train again."
+                )
+        zero = (self.quats.norm(dim=1) == 0).nonzero()[:, 0]
+        if len(zero):
+            raise SplatsError(
+                f"quats: {len(zero)} of {len(self)} Gaussians have a rotation of length zero, "
+                f"first at index {int(zero[0])}.\n"
+                "  Remove them in the tool that wrote the model, or train again."
+            )

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read the side files of other trainers without running anything they contain.
+
+Inria evaluates `cfg_args`, nerfstudio builds Python objects from `config.yml`, and
+a checkpoint is a pickle. A model from the internet must not be able to do any of that.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import yaml
+
+from splatcert.splats.gaussians import SplatsError
+
+MAX_TEXT_BYTES = 64 << 20
+MAX_CONFIG_BYTES = 1 << 20
+ZIP_MAGIC = b"PK\x03\x04"
+
+
+class ForeignFileError(SplatsError):
+    """A trainer's file that cannot be read safely, or not at all."""
+
+
+def load_checkpoint(path: Path) -> dict[str, Any]:
+    """Tensors and plain containers of a torch file; any other object is refused.
+
+    Archives are mapped, so the optimiser state that trainers store along is not read.
+    """
+    try:
+        with path.open("rb") as file:
+            mapped = file.read(len(ZIP_MAGIC)) == ZIP_MAGIC
+        with _numpy_scalars_allowed():
+            content = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
+    except Exception as error:  # whatever the parser stumbles over, the file is at fault
+        raise _refusal(path, str(error) or type(error).__name__) from None
+    if not isinstance(content, dict):
+        raise ForeignFileError(
+            f"{path}: the checkpoint holds a {type(content).__name__}, not named entries.\n"
+            "  Pass a gsplat or nerfstudio checkpoint, or a PLY file."
+        )
+    return content
+
+
+def _refusal(path: Path, reason: str) -> ForeignFileError:
+    named = re.search(r"GLOBAL ([\w.]+)", reason)
+    if named:
+        return ForeignFileError(
+            f"{path}: refused, because loading it would call {named[1]}, which is code.\n"
+            "  Export the model as PLY in the tool that wrote it, and load that."
+        )
+    return ForeignFileError(
+        f"{path}: not a readable torch checkpoint ({reason.splitlines()[0][:120]}).\n"
+        "  The file may be cut short; copy it again."
+    )
+
+
+def _numpy_scalars_allowed() -> AbstractContextManager[object]:
+    """Learning-rate schedules of nerfstudio leave NumPy numbers behind; those are data."""
+    allow = getattr(torch.serialization, "safe_globals", None)
+    if allow is None:
+        return nullcontext()
+    scalar = type(np.float64(0)).__reduce__(np.float64(0))[0]
+    kinds = [type(np.dtype(kind)) for kind in ("f4", "f8", "i4", "i8", "?")]
+    names = ("numpy.core.multiarray.scalar", "numpy._core.multiarray.scalar")
+    return allow([*((scalar, name) for name in names), np.dtype, *kinds])
+
+
+class _PlainLoader(yaml.SafeLoader):
+    """Mappings, lists and scalars; tags that ask for Python objects are dropped."""
+
+
+def _plain(loader: _PlainLoader, _suffix: str, node: yaml.Node) -> Any:
+    if isinstance(node, yaml.MappingNode):
+        return loader.construct_mapping(node, deep=True)
+    if isinstance(node, yaml.SequenceNode):
+        return loader.construct_sequence(node, deep=True)
+    return loader.construct_scalar(node)  # pyright: ignore[reportArgumentType]
+
+
+_PlainLoader.add_multi_constructor("", _plain)
+
+
+def load_config(path: Path) -> dict[str, Any]:
+    """A YAML configuration as plain values, whatever classes it names."""
+    text = _read_text(path, MAX_CONFIG_BYTES)
+    try:
+        # A subclass of SafeLoader: it cannot import or call anything.
+        content = yaml.load(text, _PlainLoader)
+    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
+        raise ForeignFileError(
+            f"{path}: not readable as YAML ({str(error).split(chr(10))[0][:160]})"
+        ) from None
+    if not isinstance(content, dict):
+        raise ForeignFileError(f"{path}: expected named settings, got {type(content).__name__}")
+    return content
+
+
+def load_namespace(path: Path) -> dict[str, Any]:
+    """Literal settings of a text `Namespace(name=value, ...)`; other expressions are left out."""
+    text = _read_text(path, MAX_CONFIG_BYTES)
+    try:
+        call = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        call = None
+    if not (
+        isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Name)
+        and call.func.id == "Namespace"
+        and not call.args
+    ):
+        raise ForeignFileError(
+            f"{path}: expected the text Namespace(name=value, ...) that Inria's trainer writes, "
+            f"found {text[:60]!r}.\n  Remove the file to go without it."
+        )
+    settings: dict[str, Any] = {}
+    for keyword in call.keywords:
+        try:
+            settings[keyword.arg or ""] = ast.literal_eval(keyword.value)
+        except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+            continue
+    return settings
+
+
+def load_json(path: Path) -> Any:
+    """A JSON file of bounded size."""
+    text = _read_text(path, MAX_TEXT_BYTES)
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ForeignFileError(f"{path}: not readable as JSON ({error})") from None
+
+
+def _read_text(path: Path, limit: int) -> str:
+    try:
+        size = path.stat().st_size
+        if size > limit:
+            raise ForeignFileError(f"{path}: {size} bytes, more than the {limit} one expects here")
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise ForeignFileError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def setting(config: Mapping[str, Any], *keys: str) -> Any:
+    """A nested entry, or None where any step is missing."""
+    value: Any = config
+    for key in keys:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
