@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What training minimises and what evaluation reports: L1, SSIM, PSNR.
+
+SSIM uses the window of the original paper (11 x 11 Gaussian, sigma 1.5, population
+variances). Training averages it over the whole image with zeros outside, as all 3DGS
+trainers do; evaluation averages over pixels whose window lies inside, as scikit-image does.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from splatcert import _native
+
+
+def _floats(image: Tensor) -> Tensor:
+    return image.detach().to(device="cpu", dtype=torch.float32).contiguous()
+
+
+def _bytes(mask: Tensor | None) -> Tensor | None:
+    return None if mask is None else mask.to(device="cpu", dtype=torch.uint8).contiguous()
+
+
+class _Photometric(torch.autograd.Function):
+    """The loss and its gradient come out of one native call; backward only scales."""
+
+    @staticmethod
+    def forward(ctx, image, target, ssim_weight, mask):  # type: ignore[override]
+        """Evaluate loss and gradient together."""
+        x = _floats(image)
+        grad = torch.empty_like(x)
+        l1, ssim = _native.loss(
+            x, _floats(target), 1 - ssim_weight, ssim_weight, _bytes(mask), False, grad
+        )
+        ctx.save_for_backward(grad)
+        return torch.tensor((1 - ssim_weight) * l1 + ssim_weight * (1 - ssim))
+
+    @staticmethod
+    def backward(ctx, grad_loss):  # type: ignore[override]
+        """Scale the stored gradient."""
+        return ctx.saved_tensors[0] * grad_loss, None, None, None
+
+
+def photometric_loss(
+    image: Tensor, target: Tensor, *, ssim_weight: float = 0.2, mask: Tensor | None = None
+) -> Tensor:
+    """(1 - w) L1 + w (1 - SSIM) of images [H, W, C], averaged over pixels where `mask` is true."""
+    return _Photometric.apply(image, target, ssim_weight, mask)  # type: ignore[return-value]
+
+
+def ssim(
+    image: Tensor, target: Tensor, *, mask: Tensor | None = None, inside_only: bool = True
+) -> float:
+    """Mean structural similarity of images [H, W, C] with values in [0, 1].
+
+    `inside_only` leaves out the border of five pixels whose windows reach outside.
+    """
+    _, value = _native.loss(
+        _floats(image), _floats(target), 0.0, 1.0, _bytes(mask), inside_only, None
+    )
+    return value
+
+
+def psnr(image: Tensor, target: Tensor, *, mask: Tensor | None = None) -> float:
+    """Peak signal-to-noise ratio in decibels of images with values in [0, 1]."""
+    squared = (image.double() - target.double()) ** 2
+    mean = float((squared if mask is None else squared[mask]).mean())
+    return math.inf if mean == 0 else -10 * math.log10(mean)
