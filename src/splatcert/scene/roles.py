@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may see labels, as types.
+
+The guarantee (thm:validity) holds only if scales are fixed before any
+calibration label is seen. So a view without labels has no way to give them: a
+`QueryView` has no image at all, not an empty one, and code that needs pixels
+asks for a view with a role. Held-out pixels are handed out by one method, which
+writes down who asked, in which order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeVar, overload, runtime_checkable
+
+from torch import Tensor
+
+from splatcert.errors import InputError
+from splatcert.scene.cameras import Camera
+from splatcert.scene.paths import listed
+
+Purpose = Literal["calibration", "evaluation", "source"]
+
+
+class LabelError(InputError):
+    """Labels that do not exist or may not be handed out."""
+
+
+@runtime_checkable
+class PixelSource(Protocol):
+    """Where a labelled view gets its pixels from."""
+
+    @property
+    def has_mask(self) -> bool:
+        """Whether some pixels may not count."""
+        ...
+
+    def image(self) -> Tensor:
+        """[H, W, 3], float32, sRGB in [0, 1]."""
+        ...
+
+    def mask(self) -> Tensor:
+        """[H, W], bool, True where a pixel counts."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueryView:
+    """A camera to predict for. It has no pixels, and none can be put on it."""
+
+    name: str
+    camera: Camera
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelledView:
+    """A camera with its photo. Only subclasses, which say what for, can be made."""
+
+    name: str
+    camera: Camera
+    source: PixelSource
+
+    def __post_init__(self) -> None:
+        if type(self) is LabelledView:
+            raise TypeError("a labelled view needs a role: make a TrainingView or another subclass")
+
+    @property
+    def has_mask(self) -> bool:
+        """Whether `mask` may be False anywhere."""
+        return self.source.has_mask
+
+    def image(self) -> Tensor:
+        """The photo, [H, W, 3], float32, sRGB in [0, 1]; decoded when first asked for."""
+        return self.source.image()
+
+    def mask(self) -> Tensor:
+        """Pixels that count, [H, W], bool."""
+        return self.source.mask()
+
+    def query(self) -> QueryView:
+        """This view without its labels."""
+        return QueryView(self.name, self.camera)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingView(LabelledView):
+    """Labels that splats, residual field and support are fitted to."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CalibrationView(LabelledView):
+    """Held-out labels that set the threshold, once, after all scales are fixed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EvaluationView(LabelledView):
+    """Held-out labels that only measure what has been certified."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SourceView(LabelledView):
+    """Held-out labels of a source scene, which the frozen view predictor learns from."""
+
+
+Role = TypeVar("Role", bound=LabelledView)
+
+
+@overload
+def require_labels(view: Role) -> Role: ...
+@overload
+def require_labels(view: LabelledView, *roles: type[Role]) -> Role: ...
+def require_labels(view: LabelledView, *roles: type[LabelledView]) -> LabelledView:
+    """The view itself, if it has labels and one of these roles; TypeError otherwise.
+
+    The type checker says the same; this says it to code that is not checked.
+    """
+    wanted = roles or (LabelledView,)
+    if not isinstance(view, wanted):
+        names = " or ".join(role.__name__ for role in wanted)
+        raise TypeError(
+            f"labels of a {names} are needed here, got {type(view).__name__}; "
+            "a view with another role must not be used for this step"
+        )
+    return view
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """One hand-over of held-out labels."""
+
+    order: int
+    """Position among all hand-overs of this scene, from 0."""
+    purpose: Purpose
+    by: str
+    """Who asked, in the words of the code that did."""
+    views: tuple[str, ...]
+
+
+class LabelLedger:
+    """Every hand-over of held-out labels, in order; entries can be added, never changed.
+
+    It holds no clock time, so that the same run writes the same certificate.
+    """
+
+    __slots__ = ("_entries",)
+
+    def __init__(self) -> None:
+        self._entries: list[LedgerEntry] = []
+
+    def record(self, purpose: Purpose, by: str, views: Sequence[str]) -> LedgerEntry:
+        """Add one hand-over."""
+        entry = LedgerEntry(len(self._entries), purpose, by, tuple(views))
+        self._entries.append(entry)
+        return entry
+
+    @property
+    def entries(self) -> tuple[LedgerEntry, ...]:
+        """All hand-overs so far."""
+        return tuple(self._entries)
+
+    def views_seen(self, *purposes: Purpose) -> frozenset[str]:
+        """Views whose labels were handed out, for any or for these purposes."""
+        chosen = [e for e in self._entries if not purposes or e.purpose in purposes]
+        return frozenset(name for entry in chosen for name in entry.views)
+
+    def as_dicts(self) -> list[dict[str, object]]:
+        """For a certificate: plain values in order."""
+        return [
+            {"order": e.order, "purpose": e.purpose, "by": e.by, "views": list(e.views)}
+            for e in self._entries
+        ]
+
+
+ROLE_OF: dict[Purpose, type[LabelledView]] = {
+    "calibration": CalibrationView,
+    "evaluation": EvaluationView,
+    "source": SourceView,
+}
+
+
+class HeldOut(Sequence[QueryView]):
+    """Held-out views: a sequence of query views, and labels only through `reveal`."""
+
+    __slots__ = ("__sources", "_by_name", "_queries", "ledger")
+
+    def __init__(
+        self,
+        queries: Sequence[QueryView],
+        sources: Mapping[str, PixelSource],
+        ledger: LabelLedger | None = None,
+    ) -> None:
+        self._queries = tuple(queries)
+        self._by_name = {query.name: query for query in self._queries}
+        self.__sources = dict(sources)
+        self.ledger = LabelLedger() if ledger is None else ledger
+
+    def __len__(self) -> int:
+        return len(self._queries)
+
+    def __iter__(self) -> Iterator[QueryView]:
+        return iter(self._queries)
+
+    @overload
+    def __getitem__(self, index: int | str) -> QueryView: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[QueryView, ...]: ...
+    def __getitem__(self, index: int | str | slice) -> QueryView | tuple[QueryView, ...]:
+        """By position or by name."""
+        return self._by_name[index] if isinstance(index, str) else self._queries[index]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names in order."""
+        return tuple(query.name for query in self._queries)
+
+    @property
+    def cameras(self) -> tuple[Camera, ...]:
+        """Cameras in order."""
+        return tuple(query.camera for query in self._queries)
+
+    @property
+    def with_photo(self) -> tuple[str, ...]:
+        """Names of the views whose photo exists; saying so shows no label."""
+        return tuple(name for name in self.names if name in self.__sources)
+
+    @overload
+    def reveal(
+        self, purpose: Literal["calibration"], names: Sequence[str] | None = None, *, by: str
+    ) -> tuple[CalibrationView, ...]: ...
+    @overload
+    def reveal(
+        self, purpose: Literal["evaluation"], names: Sequence[str] | None = None, *, by: str
+    ) -> tuple[EvaluationView, ...]: ...
+    @overload
+    def reveal(
+        self, purpose: Literal["source"], names: Sequence[str] | None = None, *, by: str
+    ) -> tuple[SourceView, ...]: ...
+    def reveal(
+        self, purpose: Purpose, names: Sequence[str] | None = None, *, by: str
+    ) -> tuple[LabelledView, ...]:
+        """Hand out labels of some or all held-out views, and write it down.
+
+        The entry is made when labels are handed out, not when pixels are first
+        looked at: from then on nobody can tell whether they were.
+        """
+        if purpose not in ROLE_OF:
+            raise LabelError(f"unknown purpose {purpose!r}; choose one of {', '.join(ROLE_OF)}")
+        chosen = self.names if names is None else tuple(names)
+        if unknown := [name for name in chosen if name not in self._by_name]:
+            raise LabelError(
+                f"{len(unknown)} views are not held out: {listed(unknown)}.\n"
+                f"  {len(self)} views are, from {listed(self.names)}."
+            )
+        if missing := [name for name in chosen if name not in self.__sources]:
+            raise LabelError(
+                f"{len(missing)} of {len(chosen)} held-out photos are missing: {listed(missing)}.\n"
+                "  Restore them, or ask only for the views of `with_photo`."
+            )
+        role = ROLE_OF[purpose]
+        self.ledger.record(purpose, by, chosen)
+        return tuple(
+            role(name, self._by_name[name].camera, self.__sources[name]) for name in chosen
+        )
