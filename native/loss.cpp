@@ -88,7 +88,7 @@ void moments_down(const Window& window, const Layout& lay, const LossRequest& r,
     }
 }
 
-// How much each pixel counts in the two means.
+// How much each pixel counts in the two means: rows of zeros and ones, one per float.
 struct Weights {
     const LossRequest& r;
     double l1_total = 0, ssim_total = 0;
@@ -102,38 +102,39 @@ struct Weights {
         for (int y = 0; y < r.height && r.mask; ++y)
             for (int x = 0; x < r.width; ++x) {
                 l1_total += counts(y, x);
-                ssim_total += in_ssim(y, x);
+                ssim_total += counts(y, x) && (!r.valid_only || inside(y, x));
             }
         l1_total *= r.channels;
         ssim_total *= r.channels;
     }
     bool counts(int y, int x) const { return !r.mask || r.mask[std::size_t(y) * r.width + x]; }
-    bool in_ssim(int y, int x) const {
-        const bool inside = y >= radius && x >= radius && y < r.height - radius && x < r.width - radius;
-        return counts(y, x) && (!r.valid_only || inside);
+    bool inside(int y, int x) const {
+        return y >= radius && x >= radius && y < r.height - radius && x < r.width - radius;
     }
-    void ssim_row(int y, float* out) const {
-        for (int x = 0; x < r.width; ++x) {
-            const float weight = in_ssim(y, x) ? 1.0f : 0.0f;
-            for (int c = 0; c < r.channels; ++c) *out++ = weight;
-        }
+    void rows(int y, float* l1, float* ssim) const {
+        for (int x = 0; x < r.width; ++x)
+            for (int c = 0; c < r.channels; ++c) {
+                *l1 = counts(y, x) ? 1.0f : 0.0f;
+                *ssim++ = r.valid_only && !inside(y, x) ? 0.0f : *l1;
+                ++l1;
+            }
     }
 };
 
-double row_sum(const float* v, int n) {
+double lane_sum(Vec v) {
+    alignas(64) float lanes[Vec::width];
+    v.store(lanes);
     double s = 0;
-    for (int i = 0; i < n; ++i) s += v[i];
+    for (int k = 0; k < Vec::width; ++k) s += lanes[k];
     return s;
 }
 
 // SSIM of row y, summed; its derivatives in the mean, the second moment and the mixed
 // moment of the first image go to `slopes` (three images) if given.
-double ssim_row(const Window& window, const Layout& lay, const Weights& weights, int y,
-                const float* rows, float* buffer, float* slopes) {
+double ssim_row(const Window& window, const Layout& lay, int y, const float* rows, const float* weight,
+                float* slopes) {
     const std::size_t image = std::size_t(lay.height) * lay.length;
-    float* weight = buffer;
-    float* values = buffer + lay.stride;
-    weights.ssim_row(y, weight);
+    Vec total = Vec::all(0.0f);
     for (int j = 0; j < lay.length; j += Vec::width) {
         const int left = lay.length - j;
         Vec b[5];
@@ -145,7 +146,7 @@ double ssim_row(const Window& window, const Layout& lay, const Weights& weights,
         const Vec d1 = mxmx + mymy + Vec::all(c1), d2 = var_x + var_y + Vec::all(c2);
         const Vec inverse = Vec::all(1.0f) / (d1 * d2);
         const Vec s = n1 * n2 * inverse;
-        store_tail(s * w, values + j, left);
+        total = fma(s, w, total);
         if (!slopes) continue;
         const Vec d_var = Vec::all(0.0f) - s / d2;
         const Vec d_cov = two * n1 * inverse;
@@ -157,7 +158,7 @@ double ssim_row(const Window& window, const Layout& lay, const Weights& weights,
         store_tail(w * d_var, slopes + image + at, left);
         store_tail(w * d_cov, slopes + 2 * image + at, left);
     }
-    return row_sum(values, lay.length);
+    return lane_sum(total);
 }
 
 void slopes_down(const Window& window, const Layout& lay, const float* slopes, int y, float* rows) {
@@ -176,37 +177,31 @@ void slopes_down(const Window& window, const Layout& lay, const float* slopes, i
 }
 
 void gradient_row(const Window& window, const Layout& lay, const LossRequest& r, const Weights& weights,
-                  int y, const float* rows) {
-    const float l1 = static_cast<float>(r.weight_l1 / weights.l1_total);
-    const float ssim = static_cast<float>(-r.weight_ssim / weights.ssim_total);
+                  int y, const float* rows, const float* weight) {
+    const Vec l1 = Vec::all(static_cast<float>(r.weight_l1 / weights.l1_total));
+    const Vec ssim = Vec::all(static_cast<float>(-r.weight_ssim / weights.ssim_total));
     const std::size_t start = std::size_t(y) * lay.length;
     for (int j = 0; j < lay.length; j += Vec::width) {
         const int left = lay.length - j;
         Vec b[3];
         blur_across<3>(window, lay, rows, j, b);
         const Vec x = load_tail(r.image + start + j, left), t = load_tail(r.target + start + j, left);
+        const Vec w = load_tail(weight + j, left) * l1;
+        const Vec sign = keep(w, x > t) - keep(w, x < t);
         const Vec g = b[0] + Vec::all(2.0f) * x * b[1] + t * b[2];
-        store_tail(Vec::all(ssim) * g, r.grad + start + j, left);
-    }
-    for (int x = 0; x < lay.width; ++x) {
-        if (!weights.counts(y, x)) continue;
-        for (int c = 0; c < lay.channels; ++c) {
-            const std::size_t at = start + std::size_t(x) * lay.channels + c;
-            const float d = r.image[at] - r.target[at];
-            r.grad[at] += d > 0 ? l1 : d < 0 ? -l1 : 0.0f;
-        }
+        store_tail(fma(ssim, g, sign), r.grad + start + j, left);
     }
 }
 
-double l1_row(const Layout& lay, const LossRequest& r, const Weights& weights, int y, float* buffer) {
+double l1_row(const Layout& lay, const LossRequest& r, int y, const float* weight) {
     const std::size_t start = std::size_t(y) * lay.length;
-    for (int x = 0; x < lay.width; ++x)
-        for (int c = 0; c < lay.channels; ++c) {
-            const int at = x * lay.channels + c;
-            const float d = std::fabs(r.image[start + at] - r.target[start + at]);
-            buffer[at] = weights.counts(y, x) ? d : 0.0f;
-        }
-    return row_sum(buffer, lay.length);
+    Vec total = Vec::all(0.0f);
+    for (int j = 0; j < lay.length; j += Vec::width) {
+        const int left = lay.length - j;
+        const Vec x = load_tail(r.image + start + j, left), t = load_tail(r.target + start + j, left);
+        total = fma(load_tail(weight + j, left), abs(x - t), total);
+    }
+    return lane_sum(total);
 }
 
 }  // namespace
@@ -226,12 +221,12 @@ void loss(LossRequest& r) {
     const int blocks = (lay.height + chunk - 1) / chunk;
     parallel_for(blocks, [&](int block, int worker) {
         float* rows = scratch.data + need * worker;
-        float* buffer = rows + 5 * std::size_t(lay.stride);
+        float *l1_weight = rows + 5 * std::size_t(lay.stride), *ssim_weight = l1_weight + lay.stride;
         for (int y = block * chunk; y < std::min(lay.height, (block + 1) * chunk); ++y) {
-            sums[2 * y] = l1_row(lay, r, weights, y, buffer);
+            weights.rows(y, l1_weight, ssim_weight);
+            sums[2 * y] = l1_row(lay, r, y, l1_weight);
             moments_down(window, lay, r, y, rows);
-            sums[2 * y + 1] =
-                ssim_row(window, lay, weights, y, rows, buffer, r.grad ? slopes.data : nullptr);
+            sums[2 * y + 1] = ssim_row(window, lay, y, rows, ssim_weight, r.grad ? slopes.data : nullptr);
         }
     });
     double l1 = 0, ssim = 0;
@@ -243,9 +238,11 @@ void loss(LossRequest& r) {
         return fill_zero(r.grad, std::size_t(lay.height) * lay.length);
     parallel_for(blocks, [&](int block, int worker) {
         float* rows = scratch.data + need * worker;
+        float *l1_weight = rows + 5 * std::size_t(lay.stride), *ssim_weight = l1_weight + lay.stride;
         for (int y = block * chunk; y < std::min(lay.height, (block + 1) * chunk); ++y) {
+            weights.rows(y, l1_weight, ssim_weight);
             slopes_down(window, lay, slopes.data, y, rows);
-            gradient_row(window, lay, r, weights, y, rows);
+            gradient_row(window, lay, r, weights, y, rows, l1_weight);
         }
     });
 }

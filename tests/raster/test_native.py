@@ -22,19 +22,6 @@ PARAMETERS = ("means", "quats", "log_scales", "logit_opacities", "sh")
 BAND = 2e-5
 """Relative distance to the 1/255 and stop thresholds within which rounding may decide."""
 
-sizes = st.tuples(st.integers(1, 70), st.integers(1, 50))
-scenes = st.builds(
-    lambda seed, count, size, degree, antialiased: make_scene(
-        seed, count, size, degree, antialiased
-    ),
-    seed=st.integers(0, 2**31),
-    count=st.integers(1, 300),
-    size=sizes,
-    degree=st.integers(0, 4),
-    antialiased=st.booleans(),
-)
-
-
 def make_scene(seed, count=200, size=(61, 45), degree=2, antialiased=False):
     """Random splats in front of an off-centre camera."""
     rng = np.random.default_rng(seed)
@@ -46,6 +33,17 @@ def make_scene(seed, count=200, size=(61, 45), degree=2, antialiased=False):
     )  # fmt: skip
     splats = random_splats(count, seed=seed, camera=camera, sh_degree=degree)
     return replace(splats, antialiased=antialiased), camera
+
+
+sizes = st.tuples(st.integers(1, 70), st.integers(1, 50))
+scenes = st.builds(
+    make_scene,
+    seed=st.integers(0, 2**31),
+    count=st.integers(1, 300),
+    size=sizes,
+    degree=st.integers(0, 4),
+    antialiased=st.booleans(),
+)
 
 
 def leaves(splats: Splats, dtype: torch.dtype) -> Splats:
