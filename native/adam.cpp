@@ -45,10 +45,14 @@ void adam(const AdamRequest& r) {
     const int blocks = static_cast<int>((r.row_count + chunk - 1) / chunk);
     parallel_for(blocks, [&](int block, int) {
         const int64_t begin = block * chunk, end = std::min(r.row_count, begin + chunk);
+        const int width = r.last_column - r.first_column;
+        const auto step = [&](int64_t at, int64_t n) {
+            step_span(k, r.parameter + at, r.grad + at, r.first + at, r.second + at, n);
+        };
         const auto span = [&](int64_t first, int64_t last) {
-            const int64_t at = first * r.columns;
-            step_span(k, r.parameter + at, r.grad + at, r.first + at, r.second + at,
-                      (last - first) * r.columns);
+            if (width == r.columns) return step(first * r.columns, (last - first) * r.columns);
+            for (int64_t row = first; row < last; ++row)
+                step(row * r.columns + r.first_column, width);
         };
         if (!r.rows) return span(begin, end);
         for (int64_t row = begin; row < end; ++row) {

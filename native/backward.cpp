@@ -34,6 +34,7 @@ inline void backward_entry(const View& view, const TileGeometry& tile, const Ent
     const uint32_t visited = unit_bits(entry.rows) & state.open;
     std::memset(out, 0, (moments + count) * sizeof(float));
     if (!visited) return;
+    if (&entry + ahead < view.entries.data + view.entries.size) fetch(view, (&entry)[ahead]);
     const TileExponent t(view.footprints[entry.footprint], tile.centre_x(), tile.centre_y());
     const Vec c = Vec::all(t.c), zero = Vec::all(0.0f), one = Vec::all(1.0f);
     const Vec cap = Vec::all(float(alpha_cap));
@@ -42,7 +43,8 @@ inline void backward_entry(const View& view, const TileGeometry& tile, const Ent
         for (int k = 0; k < C; ++k) colour[k] = Vec::all(value[k]), grad_value[k] = zero;
     else
         for (int k = 0; k < count; ++k) zero.store(grad_value_lanes + k * lanes);
-    Vec s0 = zero, sx = zero, sy = zero, sxx = zero, sxy = zero, syy = zero, abs_x = zero, abs_y = zero;
+    Vec s0 = zero, sx = zero, sy = zero, sxx = zero, sxy = zero, syy = zero, abs_x = zero,
+        abs_y = zero;
     for (int part = 0; part < parts; ++part) {
         uint32_t rows = visited >> (16 * part) & 0xffffu;
         if (!rows) continue;
@@ -56,12 +58,13 @@ inline void backward_entry(const View& view, const TileGeometry& tile, const Ent
             const Vec ly = Vec::all(tile_axis[row] - t.origin_y);
             const Vec T = Vec::load(state.T[unit]);
             const Vec u = fma(ly, fma(c, ly, q1), q0);
-            const Vec raw = exp2(max(u, Vec::all(floor_clamp)));
-            const Vec alpha = keep(min(raw, cap), u >= Vec::all(log2_alpha_floor));
+            const Mask seen = u >= Vec::all(log2_alpha_floor);
+            const Vec raw = keep(exp2(u), seen), alpha = min(raw, cap);
             Vec next = T;
-            const Vec weight = blend(alpha, next);
+            bool open;
+            const Vec weight = blend(alpha, next, open);
             next.store(state.T[unit]);
-            if (!any(next > zero)) state.open &= ~(1u << unit);
+            if (!open) state.open &= ~(1u << unit);
 
             Vec shade = zero;
             if (C > 0) {
@@ -89,7 +92,8 @@ inline void backward_entry(const View& view, const TileGeometry& tile, const Ent
             v1 = v1 + vy;
             v2 = fma(vy, ly, v2);
             if (Absolute) {
-                const Vec slope_x = fma(Vec::all(2 * t.a), lx, fma(Vec::all(t.b), ly, Vec::all(t.gx)));
+                const Vec slope_x =
+                    fma(Vec::all(2 * t.a), lx, fma(Vec::all(t.b), ly, Vec::all(t.gx)));
                 const Vec slope_y = fma(Vec::all(2 * t.c), ly, q1);
                 abs_x = abs_x + abs(v * slope_x);
                 abs_y = abs_y + abs(v * slope_y);
@@ -120,7 +124,8 @@ inline void backward_entry(const View& view, const TileGeometry& tile, const Ent
     if (C > 0)
         for (int k = 0; k < C; ++k) out[moments + k] = sum(grad_value[k]);
     else
-        for (int k = 0; k < count; ++k) out[moments + k] = sum(Vec::load(grad_value_lanes + k * lanes));
+        for (int k = 0; k < count; ++k)
+            out[moments + k] = sum(Vec::load(grad_value_lanes + k * lanes));
 }
 
 template <int C, bool Absolute>
@@ -144,8 +149,8 @@ void backward_tiles(const View& view, const ViewGradients& request, const Partia
         TileState state;
         for (uint32_t at = tile.first; at < tile.last; ++at) {
             const Entry& entry = view.entries[at];
-            const float* value = request.values +
-                                 std::size_t(view.footprints[entry.footprint].gaussian) * channels;
+            const float* value =
+                request.values + std::size_t(view.footprints[entry.footprint].gaussian) * channels;
             backward_entry<C, Absolute>(view, tile, entry, state, {grad, rest}, value, channels,
                                         lane_sums, partials.row(entry.emission));
         }
@@ -153,8 +158,8 @@ void backward_tiles(const View& view, const ViewGradients& request, const Partia
 }
 
 // Totals of one Gaussian's partial rows; its values' gradients go to their place at once.
-void total_moments(const View& view, const ViewGradients& request, const Partials& partials, int rank,
-                   int lane, Real* total) {
+void total_moments(const View& view, const ViewGradients& request, const Partials& partials,
+                   int rank, int lane, Real* total) {
     float* values = request.grad_values + int64_t(view.drawn[rank]) * request.channels;
     for (uint32_t n = view.emission_start[rank]; n < view.emission_start[rank + 1]; ++n) {
         const float* row = partials.row(n);
@@ -189,7 +194,8 @@ void finish(const View& view, const RawSplats& splats, const ViewGradients& requ
             request.grad_means[3 * i + c] = static_cast<float>(raw.means[c][k]);
             request.grad_log_scales[3 * i + c] = static_cast<float>(raw.log_scales[c][k]);
         }
-        for (int c = 0; c < 4; ++c) request.grad_quats[4 * i + c] = static_cast<float>(raw.quats[c][k]);
+        for (int c = 0; c < 4; ++c)
+            request.grad_quats[4 * i + c] = static_cast<float>(raw.quats[c][k]);
         request.grad_logit_opacities[i] = static_cast<float>(raw.logit[k]);
         request.grad_means2d[2 * i] = static_cast<float>(d.mean_x[k]);
         request.grad_means2d[2 * i + 1] = static_cast<float>(d.mean_y[k]);

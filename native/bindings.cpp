@@ -38,9 +38,11 @@ void expect(const A& array, const char* name, std::initializer_list<std::size_t>
     for (std::size_t n : shape) same = same && array.shape(axis++) == n;
     if (same) return;
     std::string got, want;
-    for (std::size_t k = 0; k < array.ndim(); ++k) got += (k ? ", " : "") + std::to_string(array.shape(k));
+    for (std::size_t k = 0; k < array.ndim(); ++k)
+        got += (k ? ", " : "") + std::to_string(array.shape(k));
     for (std::size_t n : shape) want += (want.empty() ? "" : ", ") + std::to_string(n);
-    throw std::invalid_argument(std::string(name) + " has shape [" + got + "], expected [" + want + "]");
+    throw std::invalid_argument(std::string(name) + " has shape [" + got + "], expected [" + want +
+                                "]");
 }
 
 RawSplats raw_splats(const F2& means, const F2& quats, const F2& log_scales, const F1& logits) {
@@ -54,7 +56,8 @@ RawSplats raw_splats(const F2& means, const F2& quats, const F2& log_scales, con
 }
 
 int channels_of(std::size_t n) {
-    if (n < 1 || n > 4096) throw std::invalid_argument("between 1 and 4096 channels, got " + std::to_string(n));
+    if (n < 1 || n > 4096)
+        throw std::invalid_argument("between 1 and 4096 channels, got " + std::to_string(n));
     return static_cast<int>(n);
 }
 
@@ -66,7 +69,8 @@ struct Harmonics {
         expect(sh, "sh", {count, sh.shape(1), 3});
         if (degree < 0 || degree > 4 || active > bases)
             throw std::invalid_argument("degree " + std::to_string(degree) + " needs " +
-                                        std::to_string(active) + " harmonics, sh has " + std::to_string(bases));
+                                        std::to_string(active) + " harmonics, sh has " +
+                                        std::to_string(bases));
     }
 };
 
@@ -94,7 +98,7 @@ public:
 
     void composite(const F2& values, const Out3& image) const {
         const int channels = channels_of(values.shape(1));
-        expect(values, "values", {count(), values.shape(1)});
+        expect(values, "values", {size(), values.shape(1)});
         expect(image, "image", {height(), width(), values.shape(1)});
         nb::gil_scoped_release release;
         kernels().composite(view_, values.data(), channels, image.data());
@@ -102,16 +106,22 @@ public:
     void scatter(const F3& image, const Out2& values) const {
         const int channels = channels_of(image.shape(2));
         expect(image, "image", {height(), width(), image.shape(2)});
-        expect(values, "values", {count(), image.shape(2)});
+        expect(values, "values", {size(), image.shape(2)});
         nb::gil_scoped_release release;
         kernels().scatter(view_, image.data(), channels, values.data());
     }
     void normal(const F2& values, const Out2& result) const {
         const int channels = channels_of(values.shape(1));
-        expect(values, "values", {count(), values.shape(1)});
-        expect(result, "result", {count(), values.shape(1)});
+        expect(values, "values", {size(), values.shape(1)});
+        expect(result, "result", {size(), values.shape(1)});
         nb::gil_scoped_release release;
         kernels().normal(view_, values.data(), channels, result.data());
+    }
+    void count(const B2& mask, const Out1& counts) const {
+        expect(mask, "mask", {height(), width()});
+        expect(counts, "counts", {size()});
+        nb::gil_scoped_release release;
+        kernels().count(view_, mask.data(), counts.data());
     }
     nb::tuple contributors(const I2& pixels) const {
         expect(pixels, "pixels", {pixels.shape(0), 2});
@@ -122,8 +132,10 @@ public:
         for (std::size_t k = 0; k < pixels.shape(0); ++k) {
             const int row = pixels(k, 0), column = pixels(k, 1);
             if (row < 0 || column < 0 || row >= view_.camera.height || column >= view_.camera.width)
-                throw std::invalid_argument("pixel " + std::to_string(k) + " lies outside the image");
-            int64_t n = kernels().contributors(view_, row, column, ids.data(), w.data(), ids.size());
+                throw std::invalid_argument("pixel " + std::to_string(k) +
+                                            " lies outside the image");
+            int64_t n =
+                kernels().contributors(view_, row, column, ids.data(), w.data(), ids.size());
             if (n > static_cast<int64_t>(ids.size())) {
                 ids.resize(n);
                 w.resize(n);
@@ -141,7 +153,7 @@ public:
                   const Out1& grad_logits, const Out2& grad_means2d,
                   const std::optional<Out2>& abs_grad_means2d) const {
         const RawSplats splats = raw_splats(means, quats, log_scales, logits);
-        const std::size_t n = count(), d = values.shape(1);
+        const std::size_t n = size(), d = values.shape(1);
         expect(means, "means", {n, 3});
         expect(values, "values", {n, d});
         expect(image, "image", {height(), width(), d});
@@ -153,36 +165,57 @@ public:
         expect(grad_logits, "grad_logit_opacities", {n});
         expect(grad_means2d, "grad_means2d", {n, 2});
         if (abs_grad_means2d) expect(*abs_grad_means2d, "abs_grad_means2d", {n, 2});
-        const ViewGradients request = {values.data(), image.data(), grad_image.data(), channels_of(d),
-                                       grad_values.data(), grad_means.data(), grad_quats.data(),
-                                       grad_log_scales.data(), grad_logits.data(), grad_means2d.data(),
+        const ViewGradients request = {values.data(),
+                                       image.data(),
+                                       grad_image.data(),
+                                       channels_of(d),
+                                       grad_values.data(),
+                                       grad_means.data(),
+                                       grad_quats.data(),
+                                       grad_log_scales.data(),
+                                       grad_logits.data(),
+                                       grad_means2d.data(),
                                        abs_grad_means2d ? abs_grad_means2d->data() : nullptr};
         nb::gil_scoped_release release;
         kernels().backward(view_, splats, request);
     }
     void shade(const F2& means, const F3& sh, int degree, const Out2& colours) const {
-        const Harmonics h(sh, count(), degree);
-        expect(means, "means", {count(), 3});
-        expect(colours, "colours", {count(), 3});
+        const Harmonics h(sh, size(), degree);
+        expect(means, "means", {size(), 3});
+        expect(colours, "colours", {size(), 3});
         nb::gil_scoped_release release;
         kernels().shade(view_, means.data(), sh.data(), h.bases, h.active, colours.data());
     }
     void shade_backward(const F2& means, const F3& sh, int degree, const F2& grad_colours,
-                        const Out2& grad_means, const Out3& grad_sh) const {
-        const Harmonics h(sh, count(), degree);
-        expect(means, "means", {count(), 3});
-        expect(grad_colours, "grad_colours", {count(), 3});
-        expect(grad_means, "grad_means", {count(), 3});
-        expect(grad_sh, "grad_sh", {count(), sh.shape(1), 3});
+                        bool accumulate, const Out2& grad_means, const Out3& grad_sh) const {
+        const Harmonics h(sh, size(), degree);
+        expect(means, "means", {size(), 3});
+        expect(grad_colours, "grad_colours", {size(), 3});
+        expect(grad_means, "grad_means", {size(), 3});
+        expect(grad_sh, "grad_sh", {size(), sh.shape(1), 3});
         nb::gil_scoped_release release;
-        kernels().shade_backward(view_, means.data(), sh.data(), h.bases, h.active, grad_colours.data(),
-                                 grad_means.data(), grad_sh.data());
+        kernels().shade_backward(view_, means.data(), sh.data(), h.bases, h.active,
+                                 grad_colours.data(), accumulate, grad_means.data(),
+                                 grad_sh.data());
     }
     void depths(const Out1& out) const {
-        expect(out, "out", {count()});
-        std::memset(out.data(), 0, count() * sizeof(float));
+        expect(out, "out", {size()});
+        std::memset(out.data(), 0, size() * sizeof(float));
         for (std::size_t k = 0; k < view_.footprints.size; ++k)
             out.data()[view_.footprints[k].gaussian] = view_.footprints[k].depth;
+    }
+    // Three standard deviations along the longer axis, in whole pixels; zero where not drawn.
+    void radii(const Out1& out) const {
+        expect(out, "out", {size()});
+        std::memset(out.data(), 0, size() * sizeof(float));
+        for (std::size_t k = 0; k < view_.footprints.size; ++k) {
+            const Footprint& f = view_.footprints[k];
+            const double xx = -f.a, yy = -f.c, xy = -0.5 * f.b;  // conic times log2(e) / 2
+            const double mean = 0.5 * (xx + yy);
+            const double least = mean - std::sqrt(std::max(0.0, mean * mean - (xx * yy - xy * xy)));
+            out.data()[f.gaussian] =
+                static_cast<float>(std::ceil(3 * std::sqrt(0.5 * log2_e / least)));
+        }
     }
     auto drawn() const {
         return owned(std::vector<int64_t>(view_.drawn.data, view_.drawn.data + view_.drawn.size));
@@ -195,7 +228,8 @@ public:
     // Work in the tile lists: (half rows listed, pixels listed as whole tiles).
     std::pair<std::size_t, std::size_t> pairs() const {
         std::size_t rows = 0;
-        for (std::size_t k = 0; k < view_.entries.size; ++k) rows += __builtin_popcount(view_.entries[k].rows);
+        for (std::size_t k = 0; k < view_.entries.size; ++k)
+            rows += __builtin_popcount(view_.entries[k].rows);
         return {rows * half_width, view_.entries.size * tile_pixels};
     }
 
@@ -207,7 +241,7 @@ private:
         nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
         return {data, {values.size()}, owner};
     }
-    std::size_t count() const { return static_cast<std::size_t>(view_.count); }
+    std::size_t size() const { return static_cast<std::size_t>(view_.count); }
     std::size_t width() const { return static_cast<std::size_t>(view_.camera.width); }
     std::size_t height() const { return static_cast<std::size_t>(view_.camera.height); }
 
@@ -220,10 +254,20 @@ nb::tuple loss(const F3& image, const F3& target, double weight_l1, double weigh
     expect(target, "target", {h, w, c});
     if (mask) expect(*mask, "mask", {h, w});
     if (grad) expect(*grad, "grad", {h, w, c});
-    if (h < 1 || w < 1 || h > 65536 || w > 65536) throw std::invalid_argument("image sides must be 1 to 65536 pixels");
-    LossRequest request = {image.data(), target.data(), mask ? mask->data() : nullptr,
-                           static_cast<int>(h), static_cast<int>(w), channels_of(c), weight_l1,
-                           weight_ssim, valid_only, grad ? grad->data() : nullptr, 0, 0};
+    if (h < 1 || w < 1 || h > 65536 || w > 65536)
+        throw std::invalid_argument("image sides must be 1 to 65536 pixels");
+    LossRequest request = {image.data(),
+                           target.data(),
+                           mask ? mask->data() : nullptr,
+                           static_cast<int>(h),
+                           static_cast<int>(w),
+                           channels_of(c),
+                           weight_l1,
+                           weight_ssim,
+                           valid_only,
+                           grad ? grad->data() : nullptr,
+                           0,
+                           0};
     {
         nb::gil_scoped_release release;
         kernels().loss(request);
@@ -232,17 +276,31 @@ nb::tuple loss(const F3& image, const F3& target, double weight_l1, double weigh
 }
 
 void adam(const Out2& parameter, const F2& grad, const Out2& first, const Out2& second, double rate,
-          double beta1, double beta2, double epsilon, int64_t step, const std::optional<B1>& rows) {
+          double beta1, double beta2, double epsilon, int64_t step, const std::optional<B1>& rows,
+          std::pair<int, int> columns) {
     const std::size_t n = parameter.shape(0), c = parameter.shape(1);
     expect(grad, "grad", {n, c});
     expect(first, "first", {n, c});
     expect(second, "second", {n, c});
     if (rows) expect(*rows, "rows", {n});
+    if (columns.first < 0 || columns.first > columns.second || columns.second > static_cast<int>(c))
+        throw std::invalid_argument("columns must lie within the table");
     if (step < 1) throw std::invalid_argument("step counts from 1, got " + std::to_string(step));
-    const AdamRequest request = {parameter.data(), first.data(), second.data(), grad.data(),
-                                 rows ? rows->data() : nullptr, static_cast<int64_t>(n),
-                                 channels_of(c), rate, beta1, beta2, epsilon,
-                                 1 - std::pow(beta1, double(step)), 1 - std::pow(beta2, double(step))};
+    const AdamRequest request = {parameter.data(),
+                                 first.data(),
+                                 second.data(),
+                                 grad.data(),
+                                 rows ? rows->data() : nullptr,
+                                 static_cast<int64_t>(n),
+                                 channels_of(c),
+                                 columns.first,
+                                 columns.second,
+                                 rate,
+                                 beta1,
+                                 beta2,
+                                 epsilon,
+                                 1 - std::pow(beta1, double(step)),
+                                 1 - std::pow(beta2, double(step))};
     nb::gil_scoped_release release;
     kernels().adam(request);
 }
@@ -264,7 +322,8 @@ NB_MODULE(_native, m) {
         return names;
     });
     m.def("set_isa", [](const std::string& name) {
-        if (!choose_kernels(name)) throw std::invalid_argument("this machine cannot run '" + name + "'");
+        if (!choose_kernels(name))
+            throw std::invalid_argument("this machine cannot run '" + name + "'");
     });
     m.def("constants", [] {
         nb::dict d;
@@ -278,25 +337,28 @@ NB_MODULE(_native, m) {
         return d;
     });
     m.def("loss", &loss, nb::arg("image"), nb::arg("target"), nb::arg("weight_l1"),
-          nb::arg("weight_ssim"), nb::arg("mask").none(), nb::arg("valid_only"), nb::arg("grad").none());
+          nb::arg("weight_ssim"), nb::arg("mask").none(), nb::arg("valid_only"),
+          nb::arg("grad").none());
     m.def("adam", &adam, nb::arg("parameter"), nb::arg("grad"), nb::arg("first"), nb::arg("second"),
           nb::arg("rate"), nb::arg("beta1"), nb::arg("beta2"), nb::arg("epsilon"), nb::arg("step"),
-          nb::arg("rows").none());
+          nb::arg("rows").none(), nb::arg("columns"));
     nb::class_<PreparedView>(m, "PreparedView")
         .def(nb::init<const F2&, const F2&, const F2&, const F1&, const D2&, double, double, double,
                       double, int, int, bool>())
         .def("composite", &PreparedView::composite)
         .def("scatter", &PreparedView::scatter)
         .def("normal", &PreparedView::normal)
+        .def("count", &PreparedView::count)
         .def("contributors", &PreparedView::contributors)
         .def("backward", &PreparedView::backward, nb::arg("means"), nb::arg("quats"),
              nb::arg("log_scales"), nb::arg("logit_opacities"), nb::arg("values"), nb::arg("image"),
-             nb::arg("grad_image"), nb::arg("grad_values"), nb::arg("grad_means"), nb::arg("grad_quats"),
-             nb::arg("grad_log_scales"), nb::arg("grad_logit_opacities"), nb::arg("grad_means2d"),
-             nb::arg("abs_grad_means2d").none())
+             nb::arg("grad_image"), nb::arg("grad_values"), nb::arg("grad_means"),
+             nb::arg("grad_quats"), nb::arg("grad_log_scales"), nb::arg("grad_logit_opacities"),
+             nb::arg("grad_means2d"), nb::arg("abs_grad_means2d").none())
         .def("shade", &PreparedView::shade)
         .def("shade_backward", &PreparedView::shade_backward)
         .def("depths", &PreparedView::depths)
+        .def("radii", &PreparedView::radii)
         .def("drawn", &PreparedView::drawn)
         .def_prop_ro("entries", &PreparedView::entries)
         .def_prop_ro("bytes", &PreparedView::bytes)

@@ -21,7 +21,7 @@ constexpr float harmonic_norm[5][5] = {
      0.00596034033761120f}};
 
 struct HarmonicParts {
-    float q[5][6];    // d^m P_l / dz^m, zero for m > l
+    float q[5][6];       // d^m P_l / dz^m, zero for m > l
     float re[5], im[5];  // (x + iy)^m
 };
 
@@ -56,7 +56,8 @@ inline void harmonics(float x, float y, float z, int count, float* out) {
 }
 
 // Their derivatives in x, y and z, each taken as if the other two were free.
-inline void harmonics_slopes(float x, float y, float z, int count, float* dx, float* dy, float* dz) {
+inline void harmonics_slopes(float x, float y, float z, int count, float* dx, float* dy,
+                             float* dz) {
     const HarmonicParts p = harmonic_parts(x, y, z);
     for (int l = 0; l * l < count; ++l) {
         const int at = l * l + l;

@@ -49,12 +49,13 @@ void prepare(View&, const RawSplats&);
 void composite(const View&, const float* values, int channels, float* image);
 void scatter(const View&, const float* image, int channels, float* values);
 void normal(const View&, const float* values, int channels, float* result);
+void count(const View&, const uint8_t* mask, float* counts);
 int64_t contributors(const View&, int row, int column, uint32_t* gaussians, float* weights,
                      int64_t room);
 void backward(const View&, const RawSplats&, const ViewGradients&);
 void shade(const View&, const float* means, const float* sh, int bases, int active, float* colours);
 void shade_backward(const View&, const float* means, const float* sh, int bases, int active,
-                    const float* grad_colours, float* grad_means, float* grad_sh);
+                    const float* grad_colours, bool accumulate, float* grad_means, float* grad_sh);
 void loss(LossRequest&);
 void adam(const AdamRequest&);
 

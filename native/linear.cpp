@@ -86,13 +86,15 @@ struct EntryWeights {
 
 // sum over the visited units of weight * plane[c], for C channels.
 template <int C>
-inline void project_weights(const float* weights, uint32_t visited, const float* planes, float* out) {
+inline void project_weights(const float* weights, uint32_t visited, const float* planes,
+                            float* out) {
     Vec acc[C];
     for (int c = 0; c < C; ++c) acc[c] = Vec::all(0.0f);
     for (; visited; visited &= visited - 1, weights += lanes) {
         const int pixel = unit_pixel(__builtin_ctz(visited));
         const Vec w = Vec::load(weights);
-        for (int c = 0; c < C; ++c) acc[c] = fma(w, Vec::load(planes + c * tile_pixels + pixel), acc[c]);
+        for (int c = 0; c < C; ++c)
+            acc[c] = fma(w, Vec::load(planes + c * tile_pixels + pixel), acc[c]);
     }
     for (int c = 0; c < C; ++c) out[c] = sum(acc[c]);
 }
@@ -182,13 +184,14 @@ void normal(const View& view, const float* values, int channels, float* result) 
             const Entry& entry = view.entries[at];
             const float* value =
                 values + std::size_t(view.footprints[entry.footprint].gaussian) * channels;
-            mine.visited[at - tile.first] = sweep_entry(view, tile, entry, state, [&](int unit, Vec weight) {
-                weight.store(w);
-                w += lanes;
-                float* plane = planes + unit_pixel(unit);
-                for (int c = 0; c < channels; ++c, plane += tile_pixels)
-                    fma(weight, Vec::all(value[c]), Vec::load(plane)).store(plane);
-            });
+            mine.visited[at - tile.first] =
+                sweep_entry(view, tile, entry, state, [&](int unit, Vec weight) {
+                    weight.store(w);
+                    w += lanes;
+                    float* plane = planes + unit_pixel(unit);
+                    for (int c = 0; c < channels; ++c, plane += tile_pixels)
+                        fma(weight, Vec::all(value[c]), Vec::load(plane)).store(plane);
+                });
         }
         clear_outside(tile, channels, planes);
         const float* again = mine.weights.data;
@@ -202,6 +205,27 @@ void normal(const View& view, const float* values, int channels, float* result) 
         }
     });
     sum_partials(view, partials, result);
+}
+
+void count(const View& view, const uint8_t* mask, float* counts) {
+    Partials partials(view, 1);
+    parallel_for(view.tiles_x * view.tiles_y, [&](int index, int) {
+        const TileGeometry tile(view, index);
+        uint32_t chosen[units] = {};  // one bit per pixel
+        for (int row = 0; row < tile.rows; ++row)
+            for (int column = 0; column < tile.columns; ++column)
+                if (mask[std::size_t(tile.y + row) * view.camera.width + tile.x + column])
+                    chosen[column / lanes * 16 + row] |= 1u << (column % lanes);
+        TileState state;
+        for (uint32_t at = tile.first; at < tile.last; ++at) {
+            int found = 0;
+            sweep_entry(view, tile, view.entries[at], state, [&](int unit, Vec weight) {
+                found += __builtin_popcount(bits(weight > Vec::all(0.0f)) & chosen[unit]);
+            });
+            *partials.row(view.entries[at].emission) = static_cast<float>(found);
+        }
+    });
+    sum_partials(view, partials, counts);
 }
 
 int64_t contributors(const View& view, int row, int column, uint32_t* gaussians, float* weights,

@@ -31,20 +31,21 @@ struct Layout {
     int width, height, channels, length, pad, stride;
     explicit Layout(const LossRequest& r)
         : width(r.width), height(r.height), channels(r.channels), length(r.width * r.channels),
-          pad(radius * r.channels),
-          stride((length + 2 * pad + Vec::width + 15) / 16 * 16) {}
+          pad(radius * r.channels), stride((length + 2 * pad + Vec::width + 15) / 16 * 16) {}
 };
 
 // out[j] = sum over taps of w[k] row[j + (k - radius) channels], for all padded rows given.
 template <int Maps>
-inline void blur_across(const Window& window, const Layout& lay, const float* rows, int j, Vec* out) {
+inline void blur_across(const Window& window, const Layout& lay, const float* rows, int j,
+                        Vec* out) {
     for (int m = 0; m < Maps; ++m) {
         const float* row = rows + std::size_t(m) * lay.stride + j;  // tap 0 of the padded row
         Vec acc = Vec::all(window.w[radius]) * Vec::load(row + lay.pad);
         for (int k = 0; k < radius; ++k)
-            acc = fma(Vec::all(window.w[k]),
-                      Vec::load(row + k * lay.channels) + Vec::load(row + (taps - 1 - k) * lay.channels),
-                      acc);
+            acc = fma(
+                Vec::all(window.w[k]),
+                Vec::load(row + k * lay.channels) + Vec::load(row + (taps - 1 - k) * lay.channels),
+                acc);
         out[m] = acc;
     }
 }
@@ -64,9 +65,10 @@ inline void store_tail(Vec v, float* p, int left) {
 }
 
 // Means and second moments of a column of pixels around row y: x, y, xx, yy, xy.
-void moments_down(const Window& window, const Layout& lay, const LossRequest& r, int y, float* rows) {
+void moments_down(const Window& window, const Layout& lay, const LossRequest& r, int y, int begin,
+                  int end, float* rows) {
     const int k0 = std::max(0, radius - y), k1 = std::min(taps, lay.height - y + radius);
-    for (int j = 0; j < lay.length; j += Vec::width) {
+    for (int j = begin; j < end; j += Vec::width) {
         const int left = lay.length - j;
         Vec mx = Vec::all(0), my = mx, xx = mx, yy = mx, xy = mx;
         for (int k = k0; k < k1; ++k) {
@@ -111,6 +113,7 @@ struct Weights {
     bool inside(int y, int x) const {
         return y >= radius && x >= radius && y < r.height - radius && x < r.width - radius;
     }
+    bool all_equal() const { return !r.mask && !r.valid_only; }
     void rows(int y, float* l1, float* ssim) const {
         for (int x = 0; x < r.width; ++x)
             for (int c = 0; c < r.channels; ++c) {
@@ -131,8 +134,8 @@ double lane_sum(Vec v) {
 
 // SSIM of row y, summed; its derivatives in the mean, the second moment and the mixed
 // moment of the first image go to `slopes` (three images) if given.
-double ssim_row(const Window& window, const Layout& lay, int y, const float* rows, const float* weight,
-                float* slopes) {
+double ssim_row(const Window& window, const Layout& lay, int y, const float* rows,
+                const float* weight, float* slopes) {
     const std::size_t image = std::size_t(lay.height) * lay.length;
     Vec total = Vec::all(0.0f);
     for (int j = 0; j < lay.length; j += Vec::width) {
@@ -161,11 +164,12 @@ double ssim_row(const Window& window, const Layout& lay, int y, const float* row
     return lane_sum(total);
 }
 
-void slopes_down(const Window& window, const Layout& lay, const float* slopes, int y, float* rows) {
+void slopes_down(const Window& window, const Layout& lay, const float* slopes, int y, int begin,
+                 int end, float* rows) {
     const std::size_t image = std::size_t(lay.height) * lay.length;
     const int k0 = std::max(0, radius - y), k1 = std::min(taps, lay.height - y + radius);
     for (int m = 0; m < 3; ++m)
-        for (int j = 0; j < lay.length; j += Vec::width) {
+        for (int j = begin; j < end; j += Vec::width) {
             const int left = lay.length - j;
             Vec acc = Vec::all(0);
             for (int k = k0; k < k1; ++k) {
@@ -176,8 +180,8 @@ void slopes_down(const Window& window, const Layout& lay, const float* slopes, i
         }
 }
 
-void gradient_row(const Window& window, const Layout& lay, const LossRequest& r, const Weights& weights,
-                  int y, const float* rows, const float* weight) {
+void gradient_row(const Window& window, const Layout& lay, const LossRequest& r,
+                  const Weights& weights, int y, const float* rows, const float* weight) {
     const Vec l1 = Vec::all(static_cast<float>(r.weight_l1 / weights.l1_total));
     const Vec ssim = Vec::all(static_cast<float>(-r.weight_ssim / weights.ssim_total));
     const std::size_t start = std::size_t(y) * lay.length;
@@ -185,7 +189,8 @@ void gradient_row(const Window& window, const Layout& lay, const LossRequest& r,
         const int left = lay.length - j;
         Vec b[3];
         blur_across<3>(window, lay, rows, j, b);
-        const Vec x = load_tail(r.image + start + j, left), t = load_tail(r.target + start + j, left);
+        const Vec x = load_tail(r.image + start + j, left),
+                  t = load_tail(r.target + start + j, left);
         const Vec w = load_tail(weight + j, left) * l1;
         const Vec sign = keep(w, x > t) - keep(w, x < t);
         const Vec g = b[0] + Vec::all(2.0f) * x * b[1] + t * b[2];
@@ -198,10 +203,32 @@ double l1_row(const Layout& lay, const LossRequest& r, int y, const float* weigh
     Vec total = Vec::all(0.0f);
     for (int j = 0; j < lay.length; j += Vec::width) {
         const int left = lay.length - j;
-        const Vec x = load_tail(r.image + start + j, left), t = load_tail(r.target + start + j, left);
+        const Vec x = load_tail(r.image + start + j, left),
+                  t = load_tail(r.target + start + j, left);
         total = fma(load_tail(weight + j, left), abs(x - t), total);
     }
     return lane_sum(total);
+}
+
+constexpr int block_rows = 8;
+constexpr int strip = 384;  // floats: eighteen rows of it stay in the first-level cache
+
+// One block of rows: down(y, begin, end, rows of y) for each, strip by strip, so that the
+// rows above and below are read from cache; then across(y, rows of y, weights).
+template <class Down, class Across>
+void blur_block(const Layout& lay, const Weights& weights, int block, int maps, float* scratch,
+                Down&& down, Across&& across) {
+    const int y0 = block * block_rows, y1 = std::min(lay.height, y0 + block_rows);
+    float *l1_weight = scratch, *ssim_weight = scratch + lay.stride;
+    float* rows = scratch + 2 * std::size_t(lay.stride);
+    const std::size_t step = std::size_t(maps) * lay.stride;
+    for (int j = 0; j < lay.length; j += strip)
+        for (int y = y0; y < y1; ++y)
+            down(y, j, std::min(lay.length, j + strip), rows + (y - y0) * step);
+    for (int y = y0; y < y1; ++y) {
+        if (!weights.all_equal()) weights.rows(y, l1_weight, ssim_weight);
+        across(y, rows + (y - y0) * step, l1_weight, ssim_weight);
+    }
 }
 
 }  // namespace
@@ -212,22 +239,25 @@ void loss(LossRequest& r) {
     const Weights weights(r);
     Array<float> slopes, scratch;
     Array<double> sums;
-    const std::size_t need = std::size_t(lay.stride) * 7;
+    const std::size_t need = std::size_t(lay.stride) * (2 + 5 * block_rows);
+    const int threads = thread_count(), blocks = (lay.height + block_rows - 1) / block_rows;
     if (r.grad) slopes.resize(3 * std::size_t(lay.height) * lay.length);
-    scratch.resize(need * thread_count());
-    std::memset(scratch.data, 0, scratch.size * sizeof(float));
     sums.resize(2 * std::size_t(lay.height));
-    constexpr int chunk = 8;
-    const int blocks = (lay.height + chunk - 1) / chunk;
+    scratch.resize(need * threads);
+    std::memset(scratch.data, 0, scratch.size * sizeof(float));  // the padding stays zero
+    for (int worker = 0; worker < threads; ++worker)
+        for (int k = 0; k < 2 * lay.stride; ++k) scratch[need * worker + k] = 1.0f;
     parallel_for(blocks, [&](int block, int worker) {
-        float* rows = scratch.data + need * worker;
-        float *l1_weight = rows + 5 * std::size_t(lay.stride), *ssim_weight = l1_weight + lay.stride;
-        for (int y = block * chunk; y < std::min(lay.height, (block + 1) * chunk); ++y) {
-            weights.rows(y, l1_weight, ssim_weight);
-            sums[2 * y] = l1_row(lay, r, y, l1_weight);
-            moments_down(window, lay, r, y, rows);
-            sums[2 * y + 1] = ssim_row(window, lay, y, rows, ssim_weight, r.grad ? slopes.data : nullptr);
-        }
+        blur_block(
+            lay, weights, block, 5, scratch.data + need * worker,
+            [&](int y, int begin, int end, float* rows) {
+                moments_down(window, lay, r, y, begin, end, rows);
+            },
+            [&](int y, const float* rows, const float* l1_weight, const float* ssim_weight) {
+                sums[2 * y] = l1_row(lay, r, y, l1_weight);
+                sums[2 * y + 1] =
+                    ssim_row(window, lay, y, rows, ssim_weight, r.grad ? slopes.data : nullptr);
+            });
     });
     double l1 = 0, ssim = 0;
     for (int y = 0; y < lay.height; ++y) l1 += sums[2 * y], ssim += sums[2 * y + 1];
@@ -237,13 +267,14 @@ void loss(LossRequest& r) {
     if (weights.l1_total == 0 || weights.ssim_total == 0)
         return fill_zero(r.grad, std::size_t(lay.height) * lay.length);
     parallel_for(blocks, [&](int block, int worker) {
-        float* rows = scratch.data + need * worker;
-        float *l1_weight = rows + 5 * std::size_t(lay.stride), *ssim_weight = l1_weight + lay.stride;
-        for (int y = block * chunk; y < std::min(lay.height, (block + 1) * chunk); ++y) {
-            weights.rows(y, l1_weight, ssim_weight);
-            slopes_down(window, lay, slopes.data, y, rows);
-            gradient_row(window, lay, r, weights, y, rows, l1_weight);
-        }
+        blur_block(
+            lay, weights, block, 3, scratch.data + need * worker,
+            [&](int y, int begin, int end, float* rows) {
+                slopes_down(window, lay, slopes.data, y, begin, end, rows);
+            },
+            [&](int y, const float* rows, const float* l1_weight, const float*) {
+                gradient_row(window, lay, r, weights, y, rows, l1_weight);
+            });
     });
 }
 

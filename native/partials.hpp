@@ -22,8 +22,9 @@ template <class Reduce>
 void for_drawn_ranges(const View& view, Reduce&& reduce) {
     constexpr int chunk = 1024;
     const int drawn = static_cast<int>(view.drawn.size);
-    parallel_for((drawn + chunk - 1) / chunk,
-                 [&](int block, int) { reduce(block * chunk, std::min(drawn, (block + 1) * chunk)); });
+    parallel_for((drawn + chunk - 1) / chunk, [&](int block, int) {
+        reduce(block * chunk, std::min(drawn, (block + 1) * chunk));
+    });
 }
 
 inline void fill_zero(float* out, std::size_t size) {

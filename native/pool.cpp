@@ -67,7 +67,8 @@ private:
         for (;;) {
             // Regions of one pass follow each other within microseconds: look for the
             // next one briefly before going to sleep.
-            for (int spin = 0; spin < 4000 && generation_.load(std::memory_order_acquire) == seen; ++spin)
+            for (int spin = 0; spin < 4000 && generation_.load(std::memory_order_acquire) == seen;
+                 ++spin)
 #if defined(__x86_64__) || defined(__i386__)
                 __builtin_ia32_pause();
 #else

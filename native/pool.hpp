@@ -10,7 +10,7 @@ namespace splat {
 
 using Task = void (*)(void* context, int item, int worker);
 
-int thread_count();           // how many threads a parallel region may use
+int thread_count();            // how many threads a parallel region may use
 void set_thread_count(int n);  // 0 restores the default: SPLATCERT_NUM_THREADS or all cores
 
 // Runs task(context, 0 .. items - 1, worker) with worker < thread_count(). An exception

@@ -37,7 +37,8 @@ bool tile_box(const CameraModel& camera, double x, double y, double cov_xx, doub
               Footprint& out) {
     constexpr double margin = 1e-3;
     const double level = 2 * ln_2 * (double(out.log2_opacity) - log2_alpha_floor) + 1e-4;
-    const double reach_x = std::sqrt(level * cov_xx) + margin, reach_y = std::sqrt(level * cov_yy) + margin;
+    const double reach_x = std::sqrt(level * cov_xx) + margin,
+                 reach_y = std::sqrt(level * cov_yy) + margin;
     const double x0 = std::max(0.0, std::ceil(x - reach_x - 0.5));
     const double x1 = std::min(camera.width - 1.0, std::floor(x + reach_x - 0.5));
     const double y0 = std::max(0.0, std::ceil(y - reach_y - 0.5));
@@ -52,11 +53,13 @@ bool tile_box(const CameraModel& camera, double x, double y, double cov_xx, doub
 
 // Footprints of the drawn Gaussians among `index[0 .. real_lanes)`, appended in order.
 // Lanes from `count` on repeat the last Gaussian and are ignored.
-int64_t append_footprints(const CameraModel& camera, const FieldOfView& fov, const RawSplats& splats,
-                          const int64_t* index, int count, Footprint* out, Key* keys) {
+int64_t append_footprints(const CameraModel& camera, const FieldOfView& fov,
+                          const RawSplats& splats, const int64_t* index, int count, Footprint* out,
+                          Key* keys) {
     Projection p;
     project(camera, fov, splats, index, p);
-    const Real a = -0.5 * log2_e * p.conic_xx, b = -log2_e * p.conic_xy, c = -0.5 * log2_e * p.conic_yy;
+    const Real a = -0.5 * log2_e * p.conic_xx, b = -log2_e * p.conic_xy,
+               c = -0.5 * log2_e * p.conic_yy;
     int64_t appended = 0;
     for (int k = 0; k < count; ++k) {
         if (!p.drawn[k]) continue;
@@ -77,8 +80,8 @@ int64_t append_footprints(const CameraModel& camera, const FieldOfView& fov, con
 
 // All footprints of Gaussians begin .. end - 1: a cheap test of everything first, then the
 // full projection of what is left, both several Gaussians at a time.
-int64_t project_chunk_of(const CameraModel& camera, const RawSplats& splats, int64_t begin, int64_t end,
-                         Footprint* out, Key* keys) {
+int64_t project_chunk_of(const CameraModel& camera, const RawSplats& splats, int64_t begin,
+                         int64_t end, Footprint* out, Key* keys) {
     const FieldOfView fov(camera);
     int64_t candidates[project_chunk + real_lanes];
     int found = 0;
@@ -94,8 +97,8 @@ int64_t project_chunk_of(const CameraModel& camera, const RawSplats& splats, int
     for (int k = 0; found && k < real_lanes; ++k) candidates[found + k] = candidates[found - 1];
     int64_t drawn = 0;
     for (int i = 0; i < found; i += real_lanes)
-        drawn += append_footprints(camera, fov, splats, candidates + i, std::min(real_lanes, found - i),
-                                   out + drawn, keys + drawn);
+        drawn += append_footprints(camera, fov, splats, candidates + i,
+                                   std::min(real_lanes, found - i), out + drawn, keys + drawn);
     return drawn;
 }
 
@@ -113,7 +116,8 @@ void sort_by_depth(Array<Key>& keys, Array<Key>& spare) {
             uint32_t* mine = counts.data + static_cast<std::size_t>(c) * buckets;
             std::memset(mine, 0, buckets * sizeof(uint32_t));
             const std::size_t end = std::min(n, static_cast<std::size_t>(c + 1) * chunk);
-            for (std::size_t i = static_cast<std::size_t>(c) * chunk; i < end; ++i) ++mine[digit(keys[i])];
+            for (std::size_t i = static_cast<std::size_t>(c) * chunk; i < end; ++i)
+                ++mine[digit(keys[i])];
         });
         uint32_t position = 0;
         for (int b = 0; b < buckets; ++b)
@@ -171,7 +175,8 @@ void project_all(View& view, const RawSplats& splats) {
     view.footprints.resize(drawn);
     const int blocks = static_cast<int>((drawn + project_chunk - 1) / project_chunk);
     parallel_for(blocks, [&](int block, int) {
-        const std::size_t end = std::min(drawn, static_cast<std::size_t>(block + 1) * project_chunk);
+        const std::size_t end =
+            std::min(drawn, static_cast<std::size_t>(block + 1) * project_chunk);
         for (std::size_t k = static_cast<std::size_t>(block) * project_chunk; k < end; ++k)
             view.footprints[k] = loose[keys[k].index];
     });
@@ -273,7 +278,8 @@ void bin_tiles(View& view) {
             total += here;
         }
     }
-    if (total >= 0xffffffffu) throw std::length_error("more than 2^32 (tile, Gaussian) pairs in one view");
+    if (total >= 0xffffffffu)
+        throw std::length_error("more than 2^32 (tile, Gaussian) pairs in one view");
     view.tile_start[tiles] = static_cast<uint32_t>(total);
     view.emission_start[0] = 0;
     for (std::size_t k = 0; k < drawn; ++k) view.emission_start[k + 1] += view.emission_start[k];
@@ -284,7 +290,8 @@ void bin_tiles(View& view) {
         std::size_t e = 0;
         for (std::size_t k = begin_of(chunk); k < begin_of(chunk + 1); ++k) {
             const uint32_t rank = view.footprints[k].rank;
-            for (uint32_t n = view.emission_start[rank]; n < view.emission_start[rank + 1]; ++n, ++e) {
+            for (uint32_t n = view.emission_start[rank]; n < view.emission_start[rank + 1];
+                 ++n, ++e) {
                 const Emission& m = emitted[chunk].list[e];
                 view.entries[next[m.tile]++] = {static_cast<uint32_t>(k), m.rows, n};
             }

@@ -11,18 +11,18 @@ namespace splat {
 namespace SPLAT_ISA {
 
 struct Projection {
-    Flag drawn;                     // in front, bright enough, finite
-    Real x, y, z;                   // centre in the camera's frame
-    Real mean_x, mean_y;            // pixels
-    Real cov_xx, cov_xy, cov_yy;    // after the low-pass filter
+    Flag drawn;                   // in front, bright enough, finite
+    Real x, y, z;                 // centre in the camera's frame
+    Real mean_x, mean_y;          // pixels
+    Real cov_xx, cov_xy, cov_yy;  // after the low-pass filter
     Real conic_xx, conic_xy, conic_yy;
-    Real opacity;                   // after compensation, if asked for
+    Real opacity;  // after compensation, if asked for
     // kept for the adjoint
-    Real norm;                      // of the raw quaternion
-    Real q[4], s[3], rot[9];        // unit quaternion, scales, rotation
-    Real slope_x, slope_y;          // x/z, y/z after the clamp
-    Flag free_x, free_y;            // the clamp is inactive
-    Real m[6], g[6];                // J W, and J W R S (2 x 3 each)
+    Real norm;                // of the raw quaternion
+    Real q[4], s[3], rot[9];  // unit quaternion, scales, rotation
+    Real slope_x, slope_y;    // x/z, y/z after the clamp
+    Flag free_x, free_y;      // the clamp is inactive
+    Real m[6], g[6];          // J W, and J W R S (2 x 3 each)
     Real raw_opacity, det_plain, det;
 };
 
@@ -30,7 +30,8 @@ struct Projection {
 struct FieldOfView {
     double x0, x1, y0, y1, steep;
     explicit FieldOfView(const CameraModel& c) {
-        const double tx = fov_margin * 0.5 * c.width / c.fx, ty = fov_margin * 0.5 * c.height / c.fy;
+        const double tx = fov_margin * 0.5 * c.width / c.fx,
+                     ty = fov_margin * 0.5 * c.height / c.fy;
         x0 = -(c.cx / c.fx + tx);
         x1 = (c.width - c.cx) / c.fx + tx;
         y0 = -(c.cy / c.fy + ty);
@@ -54,9 +55,9 @@ inline Flag may_be_drawn(const CameraModel& camera, const FieldOfView& fov, cons
     const Real rz = 1.0 / z;
     const Real mean_x = camera.fx * camera_axis(camera, 0, wx, wy, wz) * rz + camera.cx;
     const Real mean_y = camera.fy * camera_axis(camera, 1, wx, wy, wz) * rz + camera.cy;
-    const Real widest = larger(gather(splats.log_scales, 3, 0, index),
-                               larger(gather(splats.log_scales, 3, 1, index),
-                                      gather(splats.log_scales, 3, 2, index)));
+    const Real widest = larger(
+        gather(splats.log_scales, 3, 0, index),
+        larger(gather(splats.log_scales, 3, 1, index), gather(splats.log_scales, 3, 2, index)));
     const Real focal = std::max(camera.fx, camera.fy) * rz;
     // 2 ln 255 = 11.08...: no opacity reaches further.
     const Real reach2 = 11.09 * (focal * focal * fov.steep * exponential(2.0 * widest) + low_pass);

@@ -17,7 +17,8 @@ void composite_pixel(const View& view, const Entry* first, const Entry* last, in
     for (const Entry* e = first; e != last; ++e) {
         const Footprint& f = view.footprints[e->footprint];
         const float dx = px - float(f.mean_x), dy = py - float(f.mean_y);
-        const float u = f.log2_opacity + float(f.a) * dx * dx + float(f.b) * dx * dy + float(f.c) * dy * dy;
+        const float u =
+            f.log2_opacity + float(f.a) * dx * dx + float(f.b) * dx * dy + float(f.c) * dy * dy;
         const float alpha = std::fmin(float(alpha_cap), std::exp(u * float(ln_2)));
         if (alpha < float(alpha_floor)) continue;
         const float next = T * (1.0f - alpha);

@@ -51,11 +51,13 @@ void shade(const View& view, const float* means, const float* sh, int bases, int
 }
 
 void shade_backward(const View& view, const float* means, const float* sh, int bases, int active,
-                    const float* grad_colours, float* grad_means, float* grad_sh) {
+                    const float* grad_colours, bool accumulate, float* grad_means, float* grad_sh) {
     double centre[3];
     camera_centre(view.camera, centre);
-    fill_zero(grad_means, std::size_t(view.count) * 3);
-    fill_zero(grad_sh, std::size_t(view.count) * bases * 3);
+    if (!accumulate) {
+        fill_zero(grad_means, std::size_t(view.count) * 3);
+        fill_zero(grad_sh, std::size_t(view.count) * bases * 3);
+    }
     for_drawn(view, [&](int64_t i) {
         const Direction d = direction_to(centre, means + 3 * i);
         float basis[max_bases], slope_x[max_bases], slope_y[max_bases], slope_z[max_bases];
@@ -68,7 +70,7 @@ void shade_backward(const View& view, const float* means, const float* sh, int b
         for (int c = 0; c < 3; ++c) g[c] = rgb[c] > 0 ? grad_colours[3 * i + c] : 0.0f;
         float* out = grad_sh + i * bases * 3;
         for (int k = 0; k < active; ++k)
-            for (int c = 0; c < 3; ++c) out[3 * k + c] = basis[k] * g[c];
+            for (int c = 0; c < 3; ++c) out[3 * k + c] += basis[k] * g[c];
         if (active == 1) return;
         harmonics_slopes(d.x, d.y, d.z, active, slope_x, slope_y, slope_z);
         float gx = 0, gy = 0, gz = 0;
@@ -81,9 +83,9 @@ void shade_backward(const View& view, const float* means, const float* sh, int b
         }
         // Through the normalisation: remove the radial part, divide by the distance.
         const float radial = gx * d.x + gy * d.y + gz * d.z;
-        grad_means[3 * i] = (gx - radial * d.x) * d.inverse_length;
-        grad_means[3 * i + 1] = (gy - radial * d.y) * d.inverse_length;
-        grad_means[3 * i + 2] = (gz - radial * d.z) * d.inverse_length;
+        grad_means[3 * i] += (gx - radial * d.x) * d.inverse_length;
+        grad_means[3 * i + 1] += (gy - radial * d.y) * d.inverse_length;
+        grad_means[3 * i + 2] += (gz - radial * d.z) * d.inverse_length;
     });
 }
 

@@ -130,9 +130,9 @@ struct Vec {
     }
     void store(float* p) const { std::memcpy(p, v, sizeof(v)); }
 };
-#define SPLAT_MAP(result, expression)                     \
-    result r;                                             \
-    for (int i = 0; i < quads; ++i) r.expression;         \
+#define SPLAT_MAP(result, expression)             \
+    result r;                                     \
+    for (int i = 0; i < quads; ++i) r.expression; \
     return r
 inline Vec operator+(Vec a, Vec b) { SPLAT_MAP(Vec, v[i] = a.v[i] + b.v[i]); }
 inline Vec operator-(Vec a, Vec b) { SPLAT_MAP(Vec, v[i] = a.v[i] - b.v[i]); }

@@ -12,10 +12,10 @@ namespace splat {
 namespace SPLAT_ISA {
 
 constexpr int lanes = Vec::width;
-constexpr int parts = tile_size / lanes;      // units per row
-constexpr int units = tile_size * parts;      // unit = part * 16 + row
+constexpr int parts = tile_size / lanes;  // units per row
+constexpr int units = tile_size * parts;  // unit = part * 16 + row
 constexpr int batch_size = 64;
-constexpr float floor_clamp = -20.0f;  // keeps 2^u of unreachable pixels away from denormals
+constexpr int ahead = 12;  // entries fetched before they are needed
 
 // The rows of an entry, as units of this vector width.
 inline uint32_t unit_bits(uint32_t rows) {
@@ -35,6 +35,10 @@ struct Batch {
     int count;
 };
 
+inline void fetch(const View& view, const Entry& entry) {
+    __builtin_prefetch(view.footprints.data + entry.footprint);
+}
+
 // 32 x 32 bit transpose by swapping ever smaller blocks.
 inline void transpose_bits(uint32_t m[32]) {
     uint32_t mask = 0x0000ffffu;
@@ -50,7 +54,9 @@ inline void load_batch(const View& view, const Entry* entries, int count, double
                        double centre_y, Batch& batch) {
     batch.entries = entries;
     batch.count = count;
+    for (int e = 0; e < std::min(ahead, count); ++e) fetch(view, entries[e]);
     for (int e = 0; e < count; ++e) {
+        if (e + ahead < count) fetch(view, entries[e + ahead]);
         const TileExponent t(view.footprints[entries[e].footprint], centre_x, centre_y);
         for (int i = 0; i < tile_size; i += lanes) {
             const Vec lx = Vec::load(tile_axis + i) - Vec::all(t.origin_x);
@@ -74,17 +80,19 @@ inline void load_batch(const View& view, const Entry* entries, int count, double
 // alpha of one unit; zero where it is below 1/255.
 inline Vec unit_alpha(Vec q0, Vec q1, Vec c, Vec ly) {
     const Vec u = fma(ly, fma(c, ly, q1), q0);
-    const Vec alpha = min(exp2(max(u, Vec::all(floor_clamp))), Vec::all(float(alpha_cap)));
-    return keep(alpha, u >= Vec::all(log2_alpha_floor));
+    // Far out, 2^u is garbage; it is masked away before it meets arithmetic.
+    return keep(min(exp2(u), Vec::all(float(alpha_cap))), u >= Vec::all(log2_alpha_floor));
 }
 
 // Applies one alpha: returns the weight and moves T on. A pixel that would fall to 1e-4 or
-// below has T set to zero instead, which makes all its later weights zero.
-inline Vec blend(Vec alpha, Vec& T) {
+// below has T set to zero instead, which makes all its later weights zero. `open` tells
+// whether any pixel is left.
+inline Vec blend(Vec alpha, Vec& T, bool& open) {
     const Vec weight = T * alpha;
     const Vec next = attenuate(T, alpha);
     const Mask go = next > Vec::all(float(stop_transmittance));
     T = keep(next, go);
+    open = any(go);
     return keep(weight, go);
 }
 
@@ -96,14 +104,14 @@ inline int sweep_unit(const Batch& batch, int unit, float* T_store, float* weigh
     const Vec y = Vec::all(tile_axis[unit & 15]);
     Vec T = Vec::load(T_store);
     int n = 0;
-    while (todo) {
+    bool open = true;
+    while (todo && open) {
         const int e = __builtin_ctzll(todo);
         todo &= todo - 1;
         const Vec alpha = unit_alpha(Vec::load(batch.q0[e] + part), Vec::load(batch.q1[e] + part),
                                      Vec::all(batch.c[e]), y - Vec::all(batch.origin_y[e]));
-        blend(alpha, T).store(weights + n * lanes);
+        blend(alpha, T, open).store(weights + n * lanes);
         met[n++] = static_cast<uint8_t>(e);
-        if (!any(T > Vec::all(0.0f))) break;
     }
     T.store(T_store);
     return n;
@@ -163,6 +171,7 @@ inline uint32_t sweep_entry(const View& view, const TileGeometry& tile, const En
                             TileState& state, Consume&& consume) {
     const uint32_t visited = unit_bits(entry.rows) & state.open;
     if (!visited) return 0;
+    if (&entry + ahead < view.entries.data + view.entries.size) fetch(view, (&entry)[ahead]);
     const TileExponent t(view.footprints[entry.footprint], tile.centre_x(), tile.centre_y());
     const Vec c = Vec::all(t.c);
     for (int part = 0; part < parts; ++part) {
@@ -172,9 +181,11 @@ inline uint32_t sweep_entry(const View& view, const TileGeometry& tile, const En
         for (uint32_t rows = visited >> (16 * part) & 0xffffu; rows; rows &= rows - 1) {
             const int row = __builtin_ctz(rows), unit = 16 * part + row;
             Vec T = Vec::load(state.T[unit]);
-            const Vec weight = blend(unit_alpha(q0, q1, c, Vec::all(tile_axis[row] - t.origin_y)), T);
+            bool open;
+            const Vec weight =
+                blend(unit_alpha(q0, q1, c, Vec::all(tile_axis[row] - t.origin_y)), T, open);
             T.store(state.T[unit]);
-            if (!any(T > Vec::all(0.0f))) state.open &= ~(1u << unit);
+            if (!open) state.open &= ~(1u << unit);
             consume(unit, weight);
         }
     }
@@ -187,7 +198,8 @@ inline void read_tile(const View& view, const TileGeometry& tile, const float* i
     if (tile.rows < tile_size || tile.columns < tile_size)
         std::memset(planes, 0, std::size_t(channels) * tile_pixels * sizeof(float));
     for (int row = 0; row < tile.rows; ++row) {
-        const float* in = image + (std::size_t(tile.y + row) * view.camera.width + tile.x) * channels;
+        const float* in =
+            image + (std::size_t(tile.y + row) * view.camera.width + tile.x) * channels;
         float* out = planes + row * tile_size;
         for (int column = 0; column < tile.columns; ++column)
             for (int c = 0; c < channels; ++c) out[c * tile_pixels + column] = *in++;

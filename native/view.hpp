@@ -61,11 +61,11 @@ struct View {
     CameraModel camera;
     int64_t count = 0;  // Gaussians in the splats
     int tiles_x = 0, tiles_y = 0;
-    Array<Footprint> footprints;      // drawn ones, front to back
-    Array<uint32_t> drawn;            // their Gaussians in ascending order
-    Array<uint32_t> tile_start;       // [tiles + 1] into entries
-    Array<Entry> entries;             // by tile, front to back within one
-    Array<uint32_t> emission_start;   // [drawn + 1]: a Gaussian's entries, numbered together
+    Array<Footprint> footprints;     // drawn ones, front to back
+    Array<uint32_t> drawn;           // their Gaussians in ascending order
+    Array<uint32_t> tile_start;      // [tiles + 1] into entries
+    Array<Entry> entries;            // by tile, front to back within one
+    Array<uint32_t> emission_start;  // [drawn + 1]: a Gaussian's entries, numbered together
 };
 
 struct ViewGradients {
@@ -94,7 +94,8 @@ struct AdamRequest {
     const float* grad;
     const uint8_t* rows;  // [rows] or null: rows to step
     int64_t row_count;
-    int columns;
+    int columns;                    // of a row
+    int first_column, last_column;  // those to step, the last one not included
     double rate, beta1, beta2, epsilon, correction1, correction2;
 };
 
@@ -106,13 +107,15 @@ struct Kernels {
     void (*composite)(const View&, const float* values, int channels, float* image);
     void (*scatter)(const View&, const float* image, int channels, float* values);
     void (*normal)(const View&, const float* values, int channels, float* result);
+    void (*count)(const View&, const uint8_t* mask, float* counts);
     int64_t (*contributors)(const View&, int row, int column, uint32_t* gaussians, float* weights,
                             int64_t room);
     void (*backward)(const View&, const RawSplats&, const ViewGradients&);
     void (*shade)(const View&, const float* means, const float* sh, int bases, int active,
                   float* colours);
     void (*shade_backward)(const View&, const float* means, const float* sh, int bases, int active,
-                           const float* grad_colours, float* grad_means, float* grad_sh);
+                           const float* grad_colours, bool accumulate, float* grad_means,
+                           float* grad_sh);
     void (*loss)(LossRequest&);
     void (*adam)(const AdamRequest&);
 };

@@ -22,6 +22,7 @@ PARAMETERS = ("means", "quats", "log_scales", "logit_opacities", "sh")
 BAND = 2e-5
 """Relative distance to the 1/255 and stop thresholds within which rounding may decide."""
 
+
 def make_scene(seed, count=200, size=(61, 45), degree=2, antialiased=False):
     """Random splats in front of an off-centre camera."""
     rng = np.random.default_rng(seed)

@@ -77,7 +77,7 @@ def test_loss_and_gradient_equal_plain_torch_in_float64(isa, size, masked, chose
     y = a.double().requires_grad_()
     theirs = plain_loss(y, b.double(), mask=mask)
     (3 * theirs).backward()
-    assert float(ours) == pytest.approx(float(theirs), abs=1e-5)
+    assert ours.item() == pytest.approx(theirs.item(), abs=1e-5)
     assert x.grad is not None and y.grad is not None
     assert (x.grad - y.grad).norm() <= 1e-4 * y.grad.norm()
 
@@ -144,7 +144,7 @@ def test_adam_leaves_other_rows_alone():
     parameter = start.clone()
     rows = torch.rand(500) > 0.5
     table = AdamTable(parameter)
-    table.step(torch.ones_like(parameter), 0.1, rows)
+    table.step(torch.ones_like(parameter), 0.1, rows=rows)
     assert torch.equal(parameter[~rows], start[~rows])
     assert (parameter[rows] != start[rows]).all()
     assert not table.first[~rows].any() and not table.second[~rows].any()

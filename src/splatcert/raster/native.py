@@ -8,12 +8,11 @@ float32, and results have the same bits for any number of threads.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.metadata import version
 
 import torch
 from torch import Tensor
 
-from splatcert import _native
+from splatcert import __version__, _native
 from splatcert.raster.interface import Contributors
 from splatcert.scene.cameras import Camera
 from splatcert.splats.gaussians import Splats
@@ -48,7 +47,7 @@ def renderer_identity() -> dict[str, object]:
     """What a certificate records about this renderer."""
     return {
         "name": "splatcert-cpu",
-        "version": version("splatcert"),
+        "version": __version__,
         "constants": _native.constants(),
     }
 
@@ -206,7 +205,7 @@ class _Shade(torch.autograd.Function):
         means, sh = ctx.saved_tensors
         grad_means, grad_sh = torch.empty_like(means), torch.empty_like(sh)
         ctx.prepared.shade_backward(
-            means, sh, ctx.degree, _plain(grad_colours), grad_means, grad_sh
+            means, sh, ctx.degree, _plain(grad_colours), False, grad_means, grad_sh
         )
         return None, grad_means, grad_sh, None
 

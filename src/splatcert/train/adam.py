@@ -33,8 +33,15 @@ class AdamTable:
         self.epsilon = epsilon
         self.steps = 0
 
-    def step(self, grad: Tensor, rate: float, rows: Tensor | None = None) -> None:
-        """Move the parameter in place; `rows` is a bool mask [N] of those to move."""
+    def step(
+        self,
+        grad: Tensor,
+        rate: float,
+        *,
+        rows: Tensor | None = None,
+        columns: tuple[int, int] | None = None,
+    ) -> None:
+        """Move the parameter in place: all of it, or some rows (bool [N]) and columns."""
         self.steps += 1
         count = self.parameter.shape[0]
         _native.adam(
@@ -47,4 +54,5 @@ class AdamTable:
             self.epsilon,
             self.steps,
             None if rows is None else rows.to(torch.uint8),
+            columns or (0, self.parameter[0].numel() if count else 0),
         )

@@ -1,0 +1,78 @@
+# Everything a contributor runs. Needs Python >= 3.10, g++, cmake and make, and
+# installs the rest into .venv. `make help` lists the targets.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+NATIVE := $(wildcard CMakeLists.txt native/*.cpp native/*.hpp)
+SANITIZED := build/sanitize
+export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test check lint format bench docs sanitize clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
+	  echo "splatcert needs Python 3.10 or newer: make PYTHON=python3.11 ..." >&2; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+
+# Torch goes first and alone, at the constraint's exact version: resolved together
+# with the rest it could come as another build, and that is a large download to undo.
+$(VENV)/.installed: pyproject.toml constraints.txt $(NATIVE) | $(BIN)/python
+	$(PIP) install -c constraints.txt torch
+	$(PIP) install -c constraints.txt -e ".[dev]"
+	@touch $@
+
+$(VENV)/.docs: pyproject.toml constraints.txt | $(VENV)/.installed
+	$(PIP) install -c constraints.txt -e ".[docs]"
+	@touch $@
+
+install: $(VENV)/.installed  ## make .venv with the package and its tools
+
+demo: install  ## render a made scene into ./splatcert-demo
+	$(BIN)/splatcert demo
+
+test: lint check  ## everything that must pass: lint, types, tests
+
+check: install  ## the tests alone
+	$(BIN)/python -m pytest -q
+
+lint: install  ## ruff, formatting and types, nothing changed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(if $(NATIVE),$(BIN)/clang-format --dry-run --Werror $(filter native/%,$(NATIVE)))
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+format: install  ## rewrite the sources in the house format
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+	$(if $(NATIVE),$(BIN)/clang-format -i $(filter native/%,$(NATIVE)))
+
+bench: install  ## measure the engine; writes JSON with the machine described
+	$(BIN)/python benchmarks/engine.py
+
+docs: $(VENV)/.docs  ## build the documentation into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
+# The base interpreter runs the tests with .venv's packages on its path: the import
+# hook of the editable install would otherwise put the plain extension first.
+sanitize: install  ## tests of the native core under address and undefined sanitizers
+	rm -rf $(SANITIZED)/site
+	$(PIP) install --no-deps --target $(SANITIZED)/site -C build-dir=$(SANITIZED)/cmake \
+	  -C cmake.build-type=RelWithDebInfo -C cmake.define.SPLATCERT_SANITIZE=ON \
+	  -C install.strip=false .
+	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" \
+	ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 \
+	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+	PYTHONPATH="$(SANITIZED)/site:$$($(BIN)/python -c \
+	  'import sysconfig; print(sysconfig.get_path("purelib"))')" \
+	$$($(BIN)/python -c 'import sys; print(sys._base_executable)') \
+	  -m pytest -q -p no:cacheprovider tests/raster
+
+clean:  ## remove everything generated, .venv included
+	rm -rf $(VENV) build site .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,98 @@
+# Types of native/bindings.cpp. Arrays are C-contiguous float32 on the CPU unless noted, and
+# results are written into the arrays that come last; the binding checks shapes.
+
+from numpy import float32, int64
+from numpy.typing import NDArray
+from torch import Tensor
+
+def threads() -> int: ...
+def set_threads(count: int, /) -> None: ...
+def isa() -> str: ...
+def available_isas() -> list[str]: ...
+def set_isa(name: str, /) -> None: ...
+def constants() -> dict[str, float]: ...
+def loss(
+    image: Tensor,
+    target: Tensor,
+    weight_l1: float,
+    weight_ssim: float,
+    mask: Tensor | None,
+    valid_only: bool,
+    grad: Tensor | None,
+) -> tuple[float, float]: ...
+def adam(
+    parameter: Tensor,
+    grad: Tensor,
+    first: Tensor,
+    second: Tensor,
+    rate: float,
+    beta1: float,
+    beta2: float,
+    epsilon: float,
+    step: int,
+    rows: Tensor | None,
+    columns: tuple[int, int],
+) -> None: ...
+
+class PreparedView:
+    def __init__(
+        self,
+        means: Tensor,
+        quats: Tensor,
+        log_scales: Tensor,
+        logit_opacities: Tensor,
+        world_to_camera: NDArray,
+        fx: float,
+        fy: float,
+        cx: float,
+        cy: float,
+        width: int,
+        height: int,
+        antialiased: bool,
+        /,
+    ) -> None: ...
+    def composite(self, values: Tensor, image: Tensor, /) -> None: ...
+    def scatter(self, image: Tensor, values: Tensor, /) -> None: ...
+    def normal(self, values: Tensor, result: Tensor, /) -> None: ...
+    def count(self, mask: Tensor, counts: Tensor, /) -> None: ...
+    def contributors(
+        self, pixels: Tensor, /
+    ) -> tuple[NDArray[int64], NDArray[int64], NDArray[float32]]: ...
+    def backward(
+        self,
+        means: Tensor,
+        quats: Tensor,
+        log_scales: Tensor,
+        logit_opacities: Tensor,
+        values: Tensor,
+        image: Tensor,
+        grad_image: Tensor,
+        grad_values: Tensor,
+        grad_means: Tensor,
+        grad_quats: Tensor,
+        grad_log_scales: Tensor,
+        grad_logit_opacities: Tensor,
+        grad_means2d: Tensor,
+        abs_grad_means2d: Tensor | None,
+    ) -> None: ...
+    def shade(self, means: Tensor, sh: Tensor, degree: int, colours: Tensor, /) -> None: ...
+    def shade_backward(
+        self,
+        means: Tensor,
+        sh: Tensor,
+        degree: int,
+        grad_colours: Tensor,
+        accumulate: bool,
+        grad_means: Tensor,
+        grad_sh: Tensor,
+        /,
+    ) -> None: ...
+    def depths(self, depths: Tensor, /) -> None: ...
+    def radii(self, radii: Tensor, /) -> None: ...
+    def drawn(self) -> NDArray[int64]: ...
+    @property
+    def entries(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def pairs(self) -> tuple[int, int]: ...

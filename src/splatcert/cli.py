@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The `splatcert` command: parse, run, and turn every ending into an exit code.
+
+Only light modules are imported here; a command imports what it needs when it runs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated
+
+import tyro
+
+from splatcert import __version__
+from splatcert.commands import Command
+from splatcert.commands.demo import Demo
+from splatcert.commands.inspect import Inspect
+from splatcert.commands.render import Render
+from splatcert.errors import InputError
+
+DONE, OURS, INPUT, INTERRUPTED = 0, 1, 2, 130
+
+DESCRIPTION = f"""Certified error bars for Gaussian splats {__version__}.
+
+This version reads, inspects and renders; it does not certify."""
+
+Commands = (
+    Annotated[Demo, tyro.conf.subcommand("demo")]
+    | Annotated[Inspect, tyro.conf.subcommand("inspect")]
+    | Annotated[Render, tyro.conf.subcommand("render")]
+)
+
+
+def parse(arguments: Sequence[str]) -> Command:
+    """The command with its options; prints help or a complaint and exits otherwise."""
+    return tyro.cli(
+        Commands,  # pyright: ignore[reportArgumentType]
+        prog="splatcert",
+        description=DESCRIPTION,
+        args=list(arguments) or ["--help"],
+        config=(tyro.conf.FlagCreatePairsOff,),
+    )
+
+
+def _complain(message: str) -> None:
+    print(f"splatcert: {message}", file=sys.stderr)
+
+
+def _explain_fault(error: Exception) -> None:
+    if os.environ.get("SPLATCERT_TRACEBACK"):
+        traceback.print_exc()
+        return
+    _complain(
+        f"internal error: {type(error).__name__}: {error}\n"
+        "  This is a fault of splatcert, not of your input.\n"
+        "  Run it again with SPLATCERT_TRACEBACK=1 and report what it prints."
+    )
+
+
+def _perform(arguments: Sequence[str]) -> int:
+    if list(arguments) == ["--version"]:
+        print(f"splatcert {__version__}")
+        return DONE
+    try:
+        parse(arguments).run()
+    except SystemExit as ending:  # the parser has printed help or a complaint
+        return INPUT if ending.code else DONE
+    except InputError as error:
+        _complain(str(error))
+        return INPUT
+    return DONE
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit code of one invocation: 0 done, 2 the input's fault, 1 ours, 130 interrupted."""
+    try:
+        status = _perform(sys.argv[1:] if arguments is None else arguments)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader left, as `head` does. Python would complain once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except Exception as error:
+        _explain_fault(error)
+        return OURS
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

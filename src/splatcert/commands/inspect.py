@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`splatcert inspect`: what is this, and what would be used of it?"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from splatcert.console import say
+from splatcert.errors import InputError
+
+if TYPE_CHECKING:
+    from splatcert.scene.scene import Scene
+    from splatcert.splats.files import ModelInfo
+
+NO_CAPTURE = "  It is no capture: no cameras in sparse/0, transforms.json or transforms_train.json."
+FRAMES = {
+    "data": "the capture's own",
+    "model": "the trainer's own; the way back to the capture is not stored",
+    "unknown": "not stored",
+}
+
+
+class InspectError(InputError):
+    """Something that is neither a capture nor a model."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inspect:
+    """Say what a capture or a model is, and what would be used of it."""
+
+    path: Annotated[Path, tyro.conf.Positional]
+    """A capture (COLMAP, transforms.json, Blender) or a model (PLY, folder, checkpoint)."""
+    json: bool = False
+    """Print one JSON object instead of words."""
+
+    def run(self) -> None:
+        """Look, without reading pixels or Gaussians, and tell."""
+        if not self.path.exists():
+            raise InspectError(
+                f"{self.path}: no such file or folder.\n"
+                "  Give a capture's folder, a model's folder or a model file."
+            )
+        found = look(self.path)
+        if self.json:
+            print(json.dumps(facts(found), indent=2, default=str))
+        else:
+            for label, text in words(found).items():
+                say(label, text)
+
+
+def look(path: Path) -> Scene | ModelInfo:
+    """The capture or the model that a path is."""
+    from splatcert.scene.load import SceneError, load_scene, recognise
+    from splatcert.splats.files import describe_model
+
+    try:
+        recognise(path)
+    except SceneError:
+        try:
+            return describe_model(path)
+        except InputError as no_model:
+            if path.is_file():
+                raise
+            raise InspectError(f"{no_model}\n{NO_CAPTURE}") from None
+    return load_scene(path)
+
+
+def facts(found: Scene | ModelInfo) -> dict[str, Any]:
+    """Everything, for scripts."""
+    from splatcert.scene.scene import Scene
+
+    if not isinstance(found, Scene):
+        return {"kind": "model", **asdict(found)}
+    known = {key.replace(" ", "_").replace("-", "_"): v for key, v in found.describe().items()}
+    return {"kind": "capture", **known}
+
+
+def words(found: Scene | ModelInfo) -> dict[str, str]:
+    """What matters, for people."""
+    from splatcert.scene.scene import Scene
+
+    told = _scene_words(found) if isinstance(found, Scene) else _model_words(found)
+    return {label: text for label, text in told.items() if text}
+
+
+def _scene_words(scene: Scene) -> dict[str, str]:
+    known: dict[str, Any] = scene.describe()
+    points = known["points"]
+    cloud = "none"
+    if points is not None:
+        error = points["mean reprojection error"]
+        cloud = f"{points['count']:,}" + (f", reprojection error {error:.2f} px" if error else "")
+    missing = known["held-out photos missing"]
+    return {
+        "capture": f"{scene.format}, read from {known['source']}",
+        "views": f"{len(scene.training)} for training, {len(scene.held_out)} held out",
+        "split": known["split"],
+        "unused": f"{known['unused']} photos in neither part" if known["unused"] else "",
+        "missing": f"{missing} held-out photos" if missing else "",
+        "size": _counted(known["sizes"], "pixels"),
+        "lens": _counted(known["lenses"], ""),
+        "masks": f"on {known['masks']} photos" if known["masks"] else "",
+        "background": _colour(known["background"]),
+        "points": cloud,
+        "extent": f"{scene.extent:.3g} in the capture's units",
+        "frame": "the capture's own",
+    }
+
+
+def _model_words(info: ModelInfo) -> dict[str, str]:
+    size = sum(file.stat().st_size for file in info.files)
+    step = f", iteration {info.iteration}" if info.iteration is not None else ""
+    return {
+        "model": f"{info.format}{step}, read from {', '.join(map(str, info.files))}",
+        "gaussians": f"{info.count:,}, harmonics of degree {info.sh_degree}",
+        "size": f"{size / 1e6:,.1f} MB",
+        "mode": "antialiased" if info.antialiased else "classic",
+        "frame": FRAMES[info.frame],
+        "held out": info.held_out or "not stored",
+        "background": _colour(info.background),
+        "columns": f"also {', '.join(info.extra)}" if info.extra else "",
+        "note": ". ".join(info.notes),
+    }
+
+
+def _counted(counts: dict[str, int], unit: str) -> str:
+    """Kinds with how many views have each, the count left out where all are alike."""
+    if len(counts) == 1:
+        return f"{next(iter(counts))} {unit}".strip()
+    return ", ".join(f"{kind} {unit}".strip() + f" ({n})" for kind, n in counts.items())
+
+
+def _colour(colour: tuple[float, float, float] | None) -> str:
+    return "" if colour is None else "red {:g}, green {:g}, blue {:g}".format(*colour)

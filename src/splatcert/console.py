@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What commands print and write: facts that wrap, progress, files that appear whole."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import textwrap
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from splatcert.errors import InputError
+
+Item = TypeVar("Item")
+
+LABEL_WIDTH = 12
+SECONDS_BETWEEN_LINES = 5.0
+
+
+class OutputError(InputError):
+    """The place asked for cannot be written."""
+
+
+def say(label: str, text: str) -> None:
+    """Print one labelled fact, wrapped to the terminal, paths kept whole."""
+    margin = " " * (LABEL_WIDTH + 2)
+    print(
+        textwrap.fill(
+            text,
+            width=max(shutil.get_terminal_size().columns, 40),
+            initial_indent=f"  {label:<{LABEL_WIDTH}}",
+            subsequent_indent=margin,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    )
+
+
+def progress(items: Sequence[Item], doing: str) -> Iterator[Item]:
+    """The items, with a bar on a terminal and an occasional line elsewhere."""
+    if sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import track
+
+        console = Console(stderr=True)
+        yield from track(items, description=doing, console=console, transient=True)
+        return
+    spoken = time.monotonic()
+    for done, item in enumerate(items):
+        if time.monotonic() - spoken > SECONDS_BETWEEN_LINES:
+            print(f"{doing}: {done} of {len(items)}", file=sys.stderr, flush=True)
+            spoken = time.monotonic()
+        yield item
+
+
+def output_folder(path: Path) -> Path:
+    """The folder, made if it is not there; refused if it cannot hold files."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(
+            f"cannot make the output folder {path}: {error.strerror}.\n"
+            "  Choose another with --output."
+        ) from error
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise OutputError(
+            f"the output folder {path} is not writable.\n  Choose another with --output."
+        )
+    return path
+
+
+@contextmanager
+def written_aside(path: Path) -> Iterator[Path]:
+    """A temporary name to write to; renamed to `path` at the end, removed on failure."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        yield aside
+        aside.replace(path)
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror or error}.") from error
+    finally:
+        aside.unlink(missing_ok=True)

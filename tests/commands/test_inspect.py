@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`splatcert inspect`: captures, models, and things that are neither."""
+
+from __future__ import annotations
+
+import json
+
+from splatcert import cli
+
+
+def test_a_capture_in_words(capture, capsys):
+    assert cli.main(["inspect", str(capture)]) == 0
+    printed = capsys.readouterr().out
+    for fact in ("transforms", "7 for training, 2 held out", "split       ", "48x32 pixels"):
+        assert fact in printed
+
+
+def test_a_model_in_words(model, capsys):
+    assert cli.main(["inspect", str(model)]) == 0
+    printed = capsys.readouterr().out
+    for fact in ("ply, read from", "400, harmonics of degree 1", "classic"):
+        assert fact in printed
+
+
+def test_both_as_json(capture, model, capsys):
+    assert cli.main(["inspect", str(capture), "--json"]) == 0
+    known = json.loads(capsys.readouterr().out)
+    assert (known["kind"], known["training"], known["held_out"]) == ("capture", 7, 2)
+    assert cli.main(["inspect", str(model), "--json"]) == 0
+    known = json.loads(capsys.readouterr().out)
+    assert (known["kind"], known["count"], known["format"]) == ("model", 400, "ply")
+
+
+def test_an_unknown_path(tmp_path, capsys):
+    assert cli.main(["inspect", str(tmp_path / "nowhere")]) == 2
+    assert "nowhere: no such file or folder" in capsys.readouterr().err
+
+
+def test_a_folder_that_is_neither(tmp_path, capsys):
+    (tmp_path / "holiday.txt").write_text("sun")
+    assert cli.main(["inspect", str(tmp_path)]) == 2
+    message = capsys.readouterr().err
+    assert "no model found inside (holiday.txt)" in message
+    assert "It is no capture" in message
+    assert message.count("\n") <= 5
+
+
+def test_a_file_that_is_neither(tmp_path, capsys):
+    (tmp_path / "holiday.txt").write_text("sun")
+    assert cli.main(["inspect", str(tmp_path / "holiday.txt")]) == 2
+    assert "unknown file" in capsys.readouterr().err
+
+
+def test_a_model_cut_short(model, capsys):
+    model.write_bytes(model.read_bytes()[:200])
+    assert cli.main(["inspect", str(model)]) == 2
+    assert str(model) in capsys.readouterr().err

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The README's minute of use works as printed, on a small capture."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from splatcert import cli
+
+ROOT = Path(__file__).resolve().parents[2]
+MINUTE = (ROOT / "README.md").read_text(encoding="utf-8").split("## One minute of use")[1]
+
+
+@pytest.fixture
+def in_a_project(tmp_path, capture, model, monkeypatch):
+    (tmp_path / "data").mkdir()
+    shutil.move(capture, tmp_path / "data/truck")
+    shutil.move(model, tmp_path / "point_cloud.ply")
+    monkeypatch.chdir(tmp_path)
+
+
+def block(language: str) -> str:
+    found = re.search(rf"```{language}\n(.*?)```", MINUTE, re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+def test_the_commands_of_the_readme(in_a_project):
+    commands = [line for line in block("sh").splitlines() if line.startswith("splatcert ")]
+    assert commands
+    for line in commands:
+        assert cli.main(shlex.split(line, comments=True)[1:]) == 0, line
+
+
+def test_the_python_of_the_readme(in_a_project):
+    names: dict = {}
+    exec(compile(block("python"), "README.md", "exec"), names)
+    assert names["exposure"].shape == (len(names["splats"]), 1)
+    assert names["picture"].rgb.shape == (32, 48, 3)

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`splatcert render`: which views, where, and the pixels themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from splatcert import cli, render
+from splatcert.commands.pictures import to_pixels
+from splatcert.commands.render import picture_names
+from splatcert.errors import InputError
+
+
+def pictures(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def test_held_out_views_are_rendered_as_the_api_renders_them(
+    model, capture, cameras, splats, tmp_path
+):
+    out = tmp_path / "out"
+    assert cli.main(["render", str(model), "--data", str(capture), "-o", str(out)]) == 0
+    assert pictures(out) == ["images/00.png", "images/08.png"]
+    written = np.asarray(Image.open(out / "images/08.png"))
+    expected = render(splats, cameras["images/08.png"]).rgb.numpy()
+    np.testing.assert_array_equal(written, to_pixels(expected))
+
+
+@pytest.mark.parametrize(("views", "count"), [("held-out", 2), ("training", 7), ("all", 9)])
+def test_the_views_asked_for(model, capture, tmp_path, views, count):
+    out = tmp_path / "out"
+    options = ["--views", views, "--backend", "reference"]
+    assert cli.main(["render", str(model), "--data", str(capture), "-o", str(out), *options]) == 0
+    assert len(pictures(out)) == count
+
+
+def test_cameras_of_a_list_see_the_same(model, camera_list, cameras, splats, tmp_path):
+    out = tmp_path / "out"
+    assert cli.main(["render", str(model), "--cameras", str(camera_list), "-o", str(out)]) == 0
+    assert len(pictures(out)) == len(cameras)
+    written = np.asarray(Image.open(out / "03.png")).astype(int)
+    expected = to_pixels(render(splats, cameras["images/03.png"]).rgb.numpy()).astype(int)
+    assert np.abs(written - expected).max() <= 1
+
+
+def test_resolution_and_background(model, capture, tmp_path, capsys):
+    out = tmp_path / "out"
+    options = ["--resolution", "1/2", "--background", "1", "0.5", "0"]
+    assert cli.main(["render", str(model), "--data", str(capture), "-o", str(out), *options]) == 0
+    assert Image.open(out / "images/00.png").size == (24, 16)
+    assert "1 0.5 0, as asked" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ([], "either --data"),
+        (["--data", "a", "--cameras", "b"], "either --data"),
+        (["--cameras", "b", "--views", "all"], "--views and --resolution"),
+        (["--data", "a", "--background", "0", "0", "2"], "three numbers from 0 to 1"),
+    ],
+)
+def test_options_that_do_not_fit_together(options, named, capsys):
+    assert cli.main(["render", "model.ply", "-o", "out", *options]) == 2
+    assert named in " ".join(capsys.readouterr().err.replace("│", " ").split())
+
+
+def test_a_wrong_path_leaves_no_output_folder(model, tmp_path, capsys):
+    out = tmp_path / "out"
+    missing = str(tmp_path / "nowhere")
+    assert cli.main(["render", str(model), "--data", missing, "-o", str(out)]) == 2
+    assert missing in capsys.readouterr().err
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("{", "is not JSON"),
+        ("{}", "is not a list of cameras"),
+        ('[{"img_name": "a"}]', "camera 0: no width, height"),
+    ],
+)
+def test_a_camera_list_that_is_none(model, tmp_path, capsys, text, named):
+    path = tmp_path / "cameras.json"
+    path.write_text(text)
+    out = tmp_path / "out"
+    assert cli.main(["render", str(model), "--cameras", str(path), "-o", str(out)]) == 2
+    assert named in capsys.readouterr().err
+
+
+def test_picture_names_stay_apart_and_inside():
+    assert picture_names(["a/1.jpg", "2.png"]) == {"a/1.jpg": "a/1.png", "2.png": "2.png"}
+    assert picture_names(["1.jpg", "1.png"]) == {"1.jpg": "1.jpg.png", "1.png": "1.png.png"}
+    for name in ("../1.jpg", "/1.jpg", "a/../../1.jpg"):
+        with pytest.raises(InputError, match="outside the output folder"):
+            picture_names([name])

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The public names, and that they cost nothing until they are used."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import splatcert
+from splatcert import _native
+
+PUBLIC = {
+    "Camera",
+    "InputError",
+    "Render",
+    "Splats",
+    "__version__",
+    "load_scene",
+    "load_splats",
+    "open_view",
+    "render",
+}
+
+
+def test_the_public_names_are_these():
+    assert set(splatcert.__all__) == PUBLIC == set(dir(splatcert))
+
+
+@pytest.mark.parametrize("name", sorted(PUBLIC))
+def test_every_public_name_resolves(name):
+    assert getattr(splatcert, name) is not None
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'certfy'"):
+        splatcert.certfy  # noqa: B018
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    heavy = "import sys, splatcert; print({'torch', 'numpy', 'cv2', 'tyro'} & {*sys.modules})"
+    started = time.perf_counter()
+    done = subprocess.run([sys.executable, "-c", heavy], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+    assert time.perf_counter() - started < 0.5
+
+
+def test_the_stub_declares_what_the_extension_has():
+    def public(names):
+        return {name for name in names if not name.startswith("_")}
+
+    source = Path(splatcert.__file__).with_name("_native.pyi").read_text(encoding="utf-8")
+    declared = [node for node in ast.parse(source).body if hasattr(node, "name")]
+    assert public(node.name for node in declared) == public(dir(_native))
+    for node in declared:
+        if isinstance(node, ast.ClassDef):
+            members = {member.name for member in node.body if hasattr(member, "name")}
+            assert public(members) == public(dir(getattr(_native, node.name)))

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a person types, what they see, and the exit code they get."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from splatcert import __version__, cli
+from splatcert.commands import demo
+from splatcert.commands.demo import Demo
+from splatcert.errors import InputError
+
+SPLATCERT = [sys.executable, "-m", "splatcert.cli"]
+
+
+def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    """One invocation without a terminal, 60 columns wide."""
+    return subprocess.run(
+        [*SPLATCERT, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, "COLUMNS": "60", **environment},
+    )
+
+
+def make_it_raise(monkeypatch, error: BaseException) -> None:
+    def fail(self: Demo) -> None:
+        raise error
+
+    monkeypatch.setattr(Demo, "run", fail)
+
+
+def test_help_is_instant():
+    """Under half a second; the best of five, since other work shares the machine."""
+    seconds = []
+    for _ in range(5):
+        started = time.perf_counter()
+        done = run("--help")
+        seconds.append(time.perf_counter() - started)
+        assert done.returncode == 0
+    assert min(seconds) < 0.5
+
+
+def test_help_names_every_command_and_fits_60_columns():
+    done = run("--help")
+    for command in ("demo", "inspect", "render"):
+        assert f"• {command} " in done.stdout
+    boxes = [line for line in done.stdout.splitlines() if line.startswith(("│", "╭"))]
+    assert max(map(len, boxes)) <= 60
+
+
+def test_no_argument_shows_the_help(capsys):
+    assert cli.main([]) == 0
+    assert "usage: splatcert" in capsys.readouterr().out
+
+
+def test_version(capsys):
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"splatcert {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["frobnicate"], "frobnicate"),
+        (["demo", "--colour", "red"], "--colour"),
+        (["demo", "--backend", "gpu"], "'gpu'"),
+        (["demo", "--threads", "-1"], "--threads must be 0 or more, got -1"),
+        (["inspect"], "PATH"),
+    ],
+)
+def test_a_mistyped_command_line_is_named(capsys, arguments, named):
+    assert cli.main(arguments) == 2
+    printed = capsys.readouterr()
+    assert named in " ".join(printed.err.replace("│", " ").split())
+    assert "Traceback" not in printed.err
+    assert not printed.out
+
+
+def test_bad_input_is_one_message_without_a_traceback(monkeypatch, capsys):
+    make_it_raise(monkeypatch, InputError("3 of 8 images are missing.\n  Copy them."))
+    assert cli.main(["demo"]) == 2
+    assert capsys.readouterr().err == "splatcert: 3 of 8 images are missing.\n  Copy them.\n"
+
+
+def test_a_fault_of_ours_says_so_and_how_to_report_it(monkeypatch, capsys):
+    make_it_raise(monkeypatch, RuntimeError("tile 3 has no end"))
+    assert cli.main(["demo"]) == 1
+    printed = capsys.readouterr().err
+    assert "RuntimeError: tile 3 has no end" in printed
+    assert "SPLATCERT_TRACEBACK=1" in printed
+    assert "Traceback (most recent call last)" not in printed
+
+
+def test_a_fault_of_ours_shows_its_traceback_when_asked(monkeypatch, capsys):
+    monkeypatch.setenv("SPLATCERT_TRACEBACK", "1")
+    make_it_raise(monkeypatch, RuntimeError("tile 3 has no end"))
+    assert cli.main(["demo"]) == 1
+    assert "Traceback (most recent call last)" in capsys.readouterr().err
+
+
+def test_ctrl_c_ends_quietly_within_a_second():
+    wait = (
+        "import sys, time; from splatcert import cli; from splatcert.commands.demo import Demo\n"
+        "Demo.run = lambda self: (print('ready', flush=True), time.sleep(60))\n"
+        "sys.exit(cli.main(['demo']))"
+    )
+    command = subprocess.Popen(
+        [sys.executable, "-c", wait], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert command.stdout is not None
+    assert command.stdout.readline() == "ready\n"
+    command.send_signal(signal.SIGINT)
+    _, err = command.communicate(timeout=1)
+    assert (command.returncode, err) == (130, "")
+
+
+def test_a_reader_that_leaves_is_no_fault():
+    half = f"{' '.join(SPLATCERT)} --version | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", half], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_output_folder_that_cannot_be_is_refused(tmp_path, capsys):
+    (tmp_path / "file").write_text("in the way")
+    assert cli.main(["demo", "-o", str(tmp_path / "file" / "out")]) == 2
+    assert "--output" in capsys.readouterr().err
+
+
+def test_the_demo_leaves_pictures_and_a_model(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(demo, "GAUSSIANS", 2000)
+    assert cli.main(["demo", "-o", str(tmp_path / "out"), "--threads", "1"]) == 0
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "splats.ply",
+        *(f"view_{index}.png" for index in range(4)),
+    ]
+    printed = capsys.readouterr().out
+    assert "1 thread)" in printed
+    assert "does not certify" in printed

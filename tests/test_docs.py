@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Documents agree with the files they talk about, and mention no machine."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from splatcert import __version__
+from splatcert.raster import reference
+
+ROOT = Path(__file__).resolve().parents[1]
+GENERATED = {"build", "site", "splatcert-demo", "__pycache__"}
+GENERATED |= {".git", ".venv", ".hypothesis", ".pytest_cache", ".ruff_cache"}
+LINK = re.compile(r"\[[^\]]*\]\((?!https?://|mailto:)([^)#\s]+)(#[^)\s]*)?\)")
+# Written in pieces, so that this file does not trip its own test.
+ROOTS = ("work", "opt", "root", "home")
+HOSTS = ("pypi" + ".org", "python" + "hosted", "index" + "-url", "find" + "-links")
+MACHINE_PATH = re.compile(rf"(?<![\w.~*])/(?:{'|'.join(ROOTS)})/\w")
+PACKAGE_HOST = re.compile("|".join(map(re.escape, HOSTS)))
+
+
+def tracked_files() -> list[Path]:
+    """Files of the repository, or of the tree where there is no repository."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    listing = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if listing.returncode == 0 and listing.stdout:
+        return [ROOT / name for name in listing.stdout.split("\0") if (ROOT / name).is_file()]
+    everything = (path for path in ROOT.rglob("*") if path.is_file())
+    return [path for path in everything if not GENERATED & set(path.relative_to(ROOT).parts)]
+
+
+def texts(*suffixes: str) -> list[tuple[Path, str]]:
+    found = []
+    for path in tracked_files():
+        if suffixes and path.suffix not in suffixes:
+            continue
+        try:
+            found.append((path, path.read_text(encoding="utf-8")))
+        except UnicodeDecodeError:
+            continue
+    return found
+
+
+def test_links_between_documents_resolve():
+    broken = [
+        f"{path.relative_to(ROOT)}: {match[1]}"
+        for path, text in texts(".md")
+        for match in LINK.finditer(text)
+        if not (path.parent / match[1]).exists()
+    ]
+    assert not broken
+
+
+def test_files_named_in_the_documents_exist():
+    """Backquoted paths such as `raster/reference.py` are files of ours."""
+    named = re.compile(r"`([a-z_]+/[a-z_/]*(?:\.(?:py|cpp|hpp|md)|(?<=/)))`")
+    missing = []
+    for path, text in texts(".md"):
+        for match in named.finditer(text):
+            places = (ROOT, ROOT / "src/splatcert", path.parent)
+            if not any((place / match[1]).exists() for place in places):
+                missing.append(f"{path.relative_to(ROOT)}: {match[1]}")
+    assert not missing
+
+
+@pytest.mark.parametrize("pattern", [MACHINE_PATH, PACKAGE_HOST], ids=["path", "host"])
+def test_no_file_depends_on_one_machine(pattern):
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path, text in texts()
+        for number, line in enumerate(text.splitlines(), 1)
+        if pattern.search(line)
+    ]
+    assert not found
+
+
+def test_the_conventions_page_has_the_constants_of_the_code():
+    page = (ROOT / "docs/conventions.md").read_text(encoding="utf-8")
+    assert reference.ALPHA_FLOOR == 1 / 255
+    written = {
+        f"z > {reference.NEAR_PLANE}",
+        f"adds {reference.LOW_PASS} px²",
+        f"min({reference.ALPHA_CAP:g},",
+        "alpha < 1/255",
+        f"to {reference.STOP_TRANSMITTANCE:.0e} or lower".replace("e-04", "e-4"),
+        f"{reference.FOV_MARGIN} · tan(half field of view)",
+        f"max({reference.COMPENSATION_FLOOR:.1e},".replace("e-05", "e-5"),
+    }
+    assert not {constant for constant in written if constant not in page}
+
+
+def test_the_citation_has_the_version_of_the_package():
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"version: {__version__}\n" in citation
