@@ -148,13 +148,68 @@ void run_parallel(int items, Task task, void* context) {
     pool->run(items, task, context);
 }
 
+// Fresh pages cost more than the work done in them: large blocks are kept for the next pass.
+namespace {
+
+constexpr std::size_t alignment = 64;
+constexpr std::size_t smallest_kept = std::size_t(1) << 16;
+constexpr std::size_t kept_at_most = std::size_t(256) << 20;
+
+struct Header {
+    std::size_t size;  // class of the block, without this header
+    Header* next;
+};
+static_assert(sizeof(Header) <= alignment, "the header fits in front of a block");
+
+std::mutex kept_mutex;
+Header* kept[256] = {};  // by size class
+std::size_t kept_bytes = 0;
+
+// Quarter steps between powers of two; returns the class and rounds the size up to it.
+int size_class(std::size_t& bytes) {
+    int power = 63 - __builtin_clzll(bytes);
+    const std::size_t step = (std::size_t(1) << power) / 4;
+    const std::size_t quarters = (bytes + step - 1) / step;  // 4 to 8
+    bytes = quarters * step;
+    return static_cast<int>(4 * power + (quarters - 4)) & 255;
+}
+
+}  // namespace
+
 void* aligned_new(std::size_t bytes) {
-    if (bytes == 0) bytes = 64;
-    return ::operator new(bytes, std::align_val_t(64));
+    if (bytes < alignment) bytes = alignment;
+    if (bytes > (std::size_t(1) << 60)) throw std::bad_alloc();
+    if (bytes >= smallest_kept) {
+        Header*& list = kept[size_class(bytes)];
+        std::lock_guard<std::mutex> lock(kept_mutex);
+        if (list && list->size == bytes) {
+            Header* header = list;
+            list = header->next;
+            kept_bytes -= bytes;
+            return reinterpret_cast<char*>(header) + alignment;
+        }
+    }
+    char* block =
+        static_cast<char*>(::operator new(bytes + alignment, std::align_val_t(alignment)));
+    reinterpret_cast<Header*>(block)->size = bytes;
+    return block + alignment;
 }
 
 void aligned_delete(void* p) {
-    if (p) ::operator delete(p, std::align_val_t(64));
+    if (!p) return;
+    Header* header = reinterpret_cast<Header*>(static_cast<char*>(p) - alignment);
+    std::size_t bytes = header->size;
+    if (bytes >= smallest_kept) {
+        Header*& list = kept[size_class(bytes)];
+        std::lock_guard<std::mutex> lock(kept_mutex);
+        if (kept_bytes + bytes <= kept_at_most) {
+            header->next = list;
+            list = header;
+            kept_bytes += bytes;
+            return;
+        }
+    }
+    ::operator delete(static_cast<void*>(header), std::align_val_t(alignment));
 }
 
 }  // namespace splat
