@@ -11,12 +11,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from splatcert.config import TrainConfig
     from splatcert.errors import InputError
     from splatcert.raster.interface import Render, open_view, render
     from splatcert.scene.cameras import Camera
     from splatcert.scene.load import load_scene
     from splatcert.splats.files import load_splats
     from splatcert.splats.gaussians import Splats
+    from splatcert.train.optimise import train
 
 __version__ = "0.1.0"
 
@@ -25,11 +27,13 @@ __all__ = [
     "InputError",
     "Render",
     "Splats",
+    "TrainConfig",
     "__version__",
     "load_scene",
     "load_splats",
     "open_view",
     "render",
+    "train",
 ]
 
 _HOMES = {
@@ -37,10 +41,12 @@ _HOMES = {
     "InputError": "splatcert.errors",
     "Render": "splatcert.raster.interface",
     "Splats": "splatcert.splats.gaussians",
+    "TrainConfig": "splatcert.config",
     "load_scene": "splatcert.scene.load",
     "load_splats": "splatcert.splats.files",
     "open_view": "splatcert.raster.interface",
     "render": "splatcert.raster.interface",
+    "train": "splatcert.train.optimise",
 }
 
 

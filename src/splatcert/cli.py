@@ -19,18 +19,20 @@ from splatcert.commands import Command
 from splatcert.commands.demo import Demo
 from splatcert.commands.inspect import Inspect
 from splatcert.commands.render import Render
+from splatcert.commands.train import Train
 from splatcert.errors import InputError
 
 DONE, OURS, INPUT, INTERRUPTED = 0, 1, 2, 130
 
 DESCRIPTION = f"""Certified error bars for Gaussian splats {__version__}.
 
-This version reads, inspects and renders; it does not certify."""
+This version reads, inspects, trains and renders; it does not certify yet."""
 
 Commands = (
     Annotated[Demo, tyro.conf.subcommand("demo")]
     | Annotated[Inspect, tyro.conf.subcommand("inspect")]
     | Annotated[Render, tyro.conf.subcommand("render")]
+    | Annotated[Train, tyro.conf.subcommand("train")]
 )
 
 

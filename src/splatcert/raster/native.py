@@ -136,6 +136,12 @@ class NativeView:
         self._prepared.depths(depths)
         return depths
 
+    def count(self, mask: Tensor) -> Tensor:
+        """Pixels of a bool mask [H, W] that each Gaussian contributes to, [N]."""
+        counts = torch.empty(len(self._splats))
+        self._prepared.count(mask.to(torch.uint8).contiguous(), counts)
+        return counts
+
     def contributors(self, pixels: Tensor) -> Contributors:
         """Weights behind chosen pixels, [P, 2] as (row, column)."""
         found = self._prepared.contributors(pixels.to(torch.int32).contiguous())

@@ -81,6 +81,10 @@ class Camera:
         pixels[depth <= 0] = np.nan
         return pixels, depth
 
+    def cropped(self, width: int, height: int) -> Camera:
+        """The same camera with only the first columns and rows of its pixels."""
+        return replace(self, width=width, height=height)
+
     def resized(self, width: int, height: int) -> Camera:
         """The same camera on another pixel grid."""
         sx, sy = width / self.width, height / self.height

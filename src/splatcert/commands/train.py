@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`splatcert train`: splats from photographs, on a plain CPU."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from splatcert.commands.options import OptionError
+from splatcert.config import TrainConfig
+from splatcert.console import say
+
+if TYPE_CHECKING:
+    from splatcert.scene import Scene
+    from splatcert.train.optimise import Trainer
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaptureOptions:
+    """How the capture is read; the same words in every command."""
+
+    holdout: Annotated[str, tyro.conf.arg(metavar="N|FILE|format|none")] = "auto"
+    """Every N-th photo by name, a list file, the format's own split, or none of them."""
+    images: Annotated[str | None, tyro.conf.arg(metavar="FOLDER")] = None
+    """Folder of photographs, such as images_4."""
+    resolution: Annotated[str | None, tyro.conf.arg(metavar="SIZE")] = None
+    """Longest side in pixels (640) or a factor (1/2)."""
+
+    def load(self, path: Path) -> Scene:
+        """The scene as asked for."""
+        from splatcert.scene import load_scene
+
+        holdout: Any = self.holdout
+        if holdout.isdecimal():
+            holdout = int(holdout)
+        elif holdout == "none":
+            holdout = None
+        return load_scene(path, holdout=holdout, images=self.images, resolution=self.resolution)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Train:
+    """Fit splats to the training photographs of a capture; held-out ones are only measured.
+
+    The run folder is the only state. Run the same command again to go on after an
+    interruption: the result has the same bits.
+    """
+
+    data: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")]
+    """Capture: COLMAP, transforms.json or Blender folder."""
+    output: Annotated[Path, tyro.conf.arg(aliases=["-o"], metavar="RUN")]
+    """Folder of the run."""
+    config: tyro.conf.OmitArgPrefixes[TrainConfig] = field(default_factory=TrainConfig)
+    capture: tyro.conf.OmitArgPrefixes[CaptureOptions] = field(default_factory=CaptureOptions)
+    members: int = 1
+    """Train this many models with seeds in a row, each in a folder member_NN of its own."""
+    workers: int = 1
+    """Processes for the members; each takes its share of the cores."""
+    ray: Annotated[str | None, tyro.conf.arg(metavar="ADDRESS")] = None
+    """Run the members on a Ray cluster instead."""
+    checkpoint_every: int = 1_000
+    """Steps between checkpoints."""
+    preview_every: int = 0
+    """Steps between pictures preview.png of one held-out camera; 0 for none."""
+    threads: int = 0
+    """Threads of the kernels; 0 means all cores. The result does not depend on it."""
+
+    def __post_init__(self) -> None:
+        for name in ("members", "workers", "checkpoint_every"):
+            if getattr(self, name) < 1:
+                option = name.replace("_", "-")
+                raise OptionError(f"--{option} must be at least 1, got {getattr(self, name)}.")
+        if self.preview_every < 0 or self.threads < 0:
+            raise OptionError("--preview-every and --threads must be 0 or more.")
+
+    def run(self) -> None:
+        """Train, measure, and say where everything is."""
+        from splatcert.raster import native
+
+        native.set_threads(self.threads)
+        if self.members == 1:
+            train_one(self, self.output, self.config, True)
+            return
+        self._train_members()
+
+    def _train_members(self) -> None:
+        from splatcert.jobs import Job, run_jobs
+
+        jobs = []
+        for member in range(self.members):
+            config = replace(self.config, seed=self.config.seed + member)
+            folder = self.output / f"member_{member:02d}"
+            jobs.append(Job(folder.name, train_one, (self, folder, config, self.workers == 1)))
+        failed = []
+        for outcome in run_jobs(jobs, workers=self.workers, ray_address=self.ray):
+            if outcome.error is not None:
+                failed.append(outcome)
+                say(outcome.job.name, f"failed: {outcome.error}")
+            else:
+                say(outcome.job.name, outcome.result)
+        if failed:
+            raise failed[0].error  # type: ignore[misc]
+
+
+def train_one(options: Train, folder: Path, config: TrainConfig, talk: bool) -> str:
+    """One run from wherever it stands to its metrics; returns a sentence about the result."""
+    from splatcert.raster import native
+    from splatcert.splats.files import load_splats
+    from splatcert.train.progress import progress_bar
+    from splatcert.train.run import TrainingRun
+
+    scene = options.capture.load(options.data)
+    run = TrainingRun(folder, scene, config)
+    with run.opened():
+        if run.finished:
+            splats = load_splats(run.splats_path)
+            note = "already finished"
+        else:
+            if talk:
+                threads = native.threads()
+                say(
+                    "capture",
+                    f"{len(scene.training)} training, {len(scene.held_out)} held-out photos",
+                )
+                say("back end", f"cpu ({native.isa()}, {threads} thread{'s' * (threads > 1)})")
+            with progress_bar(config.iterations, folder.name, talk) as report:
+                splats = run.train(
+                    report=report,
+                    checkpoint_every=options.checkpoint_every,
+                    preview=lambda trainer: save_preview(scene, trainer, folder),
+                    preview_every=options.preview_every,
+                )
+            record = run.record() or {}
+            note = f"{record['result']['seconds']:.0f} s"
+        summary = save_metrics(scene, splats, config, folder)
+    words = f"{len(splats):,} Gaussians, {note}"
+    if "psnr" in summary:
+        words += f"; held-out views: PSNR {summary['psnr']:.2f} dB, SSIM {summary['ssim']:.3f}"
+    if talk:
+        say("trained", words)
+        say("wrote", f"{run.splats_path}")
+    return words
+
+
+def save_metrics(scene: Scene, splats: Any, config: TrainConfig, folder: Path) -> dict[str, Any]:
+    """Measure on the held-out views that have a photograph, and store the figures."""
+    from splatcert.train.metrics import measure, summarise
+    from splatcert.train.run import write_text_whole
+
+    names = scene.held_out.with_photo
+    views = scene.held_out.reveal("evaluation", names, by="splatcert train") if names else []
+    summary = summarise(measure(splats, views, background=config.background))
+    summary["gaussians"] = len(splats)
+    write_text_whole(folder / "metrics.json", json.dumps(summary, indent=1) + "\n")
+    return summary
+
+
+def save_preview(scene: Scene, trainer: Trainer, folder: Path) -> None:
+    """A picture from the first held-out camera, or a training one; no photograph is read."""
+    from splatcert.commands.pictures import save_png, to_pixels
+    from splatcert.raster.interface import render
+
+    cameras = scene.held_out.cameras or scene.training.cameras
+    picture = render(trainer.splats(), cameras[0], background=trainer.config.background)
+    save_png(folder / "preview.png", to_pixels(picture.rgb.numpy()))

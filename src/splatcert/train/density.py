@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What both density rules share: statistics, growing, and the hard limit.
+
+A rule decides which Gaussians grow and which go; how they are cloned and split is the
+same in all of them (Kerbl et al. 2023).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from splatcert.raster.reference import rotations
+from splatcert.scene.cameras import Camera
+from splatcert.train.table import GaussianTable
+
+SPLIT_INTO = 2
+SPLIT_SHRINK = 1.6
+
+
+@dataclass
+class DensityStats:
+    """Sums over the steps since Gaussians last changed, per Gaussian."""
+
+    gradient: Tensor
+    """Length of the gradient to the projected centre, in units of half the image, [N]."""
+    absolute: Tensor
+    """The same of the pixels' absolute gradients, [N]."""
+    seen: Tensor
+    """Steps in which it was drawn, [N]."""
+    radius: Tensor
+    """Largest radius in pixels, [N]."""
+
+    @classmethod
+    def empty(cls, count: int) -> DensityStats:
+        """Nothing seen yet."""
+        return cls(*(torch.zeros(count) for _ in range(4)))
+
+    def add(self, camera: Camera, means2d: Tensor, absolute: Tensor, radii: Tensor) -> None:
+        """One step: pixel gradients [N, 2] and radii [N], zero where not drawn."""
+        half = torch.tensor([0.5 * camera.width, 0.5 * camera.height])
+        self.gradient += (means2d * half).norm(dim=1)
+        self.absolute += (absolute * half).norm(dim=1)
+        self.seen += radii > 0
+        torch.maximum(self.radius, radii, out=self.radius)
+
+    def mean_gradient(self) -> Tensor:
+        """Per step in which it was drawn, [N]."""
+        return self.gradient / self.seen.clamp(min=1)
+
+    def mean_absolute(self) -> Tensor:
+        """Per step in which it was drawn, [N]."""
+        return self.absolute / self.seen.clamp(min=1)
+
+
+@dataclass(frozen=True)
+class ViewScores:
+    """What a few training views say about each Gaussian (FastGS, multi-view consistency)."""
+
+    importance: Tensor
+    """Badly rendered pixels it takes part in, per view, [N]."""
+    blame: Tensor
+    """The same weighted by the views' losses, scaled to [0, 1], [N]."""
+
+
+@dataclass(frozen=True)
+class DensityContext:
+    """What a rule may look at besides the table and its statistics."""
+
+    step: int
+    extent: float
+    pixels: int
+    """Of a typical training view."""
+    score_views: Callable[[], ViewScores]
+    """Renders some training views; expensive, so only called when needed."""
+    random: torch.Generator
+
+
+class DensityRule(Protocol):
+    """Adds and removes Gaussians between steps."""
+
+    def wants_statistics(self, step: int) -> bool:
+        """Whether gradients of this step will be used."""
+        ...
+
+    def apply(self, table: GaussianTable, stats: DensityStats, context: DensityContext) -> bool:
+        """Change the table; true when rows were added or removed."""
+        ...
+
+
+def within_limit(wanted: Tensor, score: Tensor, room: int) -> Tensor:
+    """The highest-scoring of the wanted rows, as many as there is room for, bool [N]."""
+    if int(wanted.sum()) <= room:
+        return wanted
+    chosen = torch.where(wanted, score, -torch.inf).topk(max(0, room)).indices
+    result = torch.zeros_like(wanted)
+    result[chosen] = True
+    return result & wanted
+
+
+def grow(table: GaussianTable, clone: Tensor, split: Tensor, random: torch.Generator) -> Tensor:
+    """Copy the cloned rows, replace the split ones by two smaller samples of themselves.
+
+    Returns which rows of the grown table are new, bool [N'].
+    """
+    new_clones = table.rows(clone)
+    halves = table.rows(split)
+    halves = {name: t.repeat_interleave(SPLIT_INTO, dim=0) for name, t in halves.items()}
+    offsets = halves["log_scales"].exp() * torch.randn(halves["log_scales"].shape, generator=random)
+    turned = (rotations(halves["quats"]) @ offsets[..., None])[..., 0]
+    halves["means"] = halves["means"] + turned
+    halves["log_scales"] = halves["log_scales"] - torch.tensor(SPLIT_SHRINK).log()
+    table.keep(~split)
+    old = len(table)
+    table.append({name: torch.cat([new_clones[name], halves[name]]) for name in new_clones})
+    new = torch.zeros(len(table), dtype=torch.bool)
+    new[old:] = True
+    return new

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The density rule of FastGS (Ren et al. 2026): grow and prune by multi-view consistency.
+
+A Gaussian grows only if several views agree that the pixels it takes part in are badly
+rendered (VCD), and goes for good if it keeps taking part in them (VCP).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from splatcert.config import TrainConfig
+from splatcert.train.density import (
+    DensityContext,
+    DensityStats,
+    grow,
+    within_limit,
+)
+from splatcert.train.table import GaussianTable
+
+GRADIENT = 2e-4
+ABSOLUTE_GRADIENT = 1.2e-3
+DENSE = 0.001
+"""Of the extent: larger Gaussians are split, smaller ones cloned."""
+IMPORTANCE = 5.0
+"""Badly rendered pixels per view and megapixel above which a Gaussian may grow."""
+FAINT = 0.005
+WIDE_PIXELS = 20
+WIDE_WORLD = 0.1
+RESET_OPACITY = 0.01
+MOST_OPACITY = 0.8
+FINAL_FAINT = 0.1
+FINAL_BLAME = 0.9
+FINAL_PRUNES = (18_000, 21_000, 24_000, 27_000)
+
+
+class FastGSDensity:
+    """View-consistent densification and pruning."""
+
+    def __init__(self, config: TrainConfig) -> None:
+        self.limit = config.max_gaussians
+        self.start, self.end = config.scaled(500), config.scaled(15_000)
+        self.every = max(10, config.scaled(500))
+        self.reset_every = max(500, config.scaled(3_000))
+        self.final_prunes = {config.scaled(step) for step in FINAL_PRUNES}
+
+    def wants_statistics(self, step: int) -> bool:
+        """Until densification ends."""
+        return step < self.end
+
+    def apply(self, table: GaussianTable, stats: DensityStats, context: DensityContext) -> bool:
+        """Densify and prune on schedule; reset opacities now and then; final prunes."""
+        step = context.step
+        changed = False
+        if self.start < step < self.end and step % self.every == 0:
+            self._densify(table, stats, context)
+            changed = True
+        if step < self.end and step % self.reset_every == 0:
+            table.clamp_opacities(RESET_OPACITY)
+        if step in self.final_prunes:
+            scores = context.score_views()
+            table.keep((table.opacities() >= FINAL_FAINT) & (scores.blame <= FINAL_BLAME))
+            changed = True
+        return changed
+
+    def _densify(self, table: GaussianTable, stats: DensityStats, context: DensityContext) -> None:
+        scores = context.score_views()
+        agreed = scores.importance > IMPORTANCE * context.pixels / 1e6
+        large = table.largest_scales() > DENSE * context.extent
+        gradient, absolute = stats.mean_gradient(), stats.mean_absolute()
+        clone = agreed & ~large & (gradient >= GRADIENT)
+        split = agreed & large & (absolute >= ABSOLUTE_GRADIENT)
+        room = self.limit - len(table)
+        wanted = within_limit(clone | split, gradient + absolute, room)
+        clone, split = clone & wanted, split & wanted
+        new = grow(table, clone, split, context.random)
+
+        on_screen, blame = torch.zeros(len(table)), torch.zeros(len(table))
+        on_screen[~new], blame[~new] = stats.radius[~split], scores.blame[~split]
+        candidates = table.opacities() < FAINT
+        if context.step > self.reset_every:
+            candidates |= on_screen > WIDE_PIXELS
+            candidates |= table.largest_scales() > WIDE_WORLD * context.extent
+        gone = self._drawn_by_blame(candidates, blame, new, context.random)
+        table.keep(~gone)
+        table.clamp_opacities(MOST_OPACITY)
+
+    @staticmethod
+    def _drawn_by_blame(
+        candidates: Tensor, blame: Tensor, new: Tensor, random: torch.Generator
+    ) -> Tensor:
+        """Draw half as many rows as there are candidates, by blame; the candidates drawn go."""
+        budget = int(candidates.sum()) // 2
+        weight = torch.where(new, 0.0, 1 / (1e-6 + 1 - blame))
+        budget = min(budget, int((weight > 0).sum()))
+        gone = torch.zeros_like(candidates)
+        if budget:
+            # Exponential races draw without replacement and have no limit on the count.
+            race = torch.empty_like(weight).exponential_(generator=random) / weight
+            gone[race.topk(budget, largest=False).indices] = True
+        return gone & candidates

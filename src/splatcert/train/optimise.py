@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The training loop: one photograph a step, all of it in native kernels.
+
+Nothing random is carried from step to step: the order of photographs and the samples of
+density control are functions of the seed and the step, so a resumed run takes the same
+steps as one that never stopped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from splatcert import _native
+from splatcert.config import TrainConfig
+from splatcert.errors import InputError
+from splatcert.raster import native
+from splatcert.scene import Scene
+from splatcert.scene.cameras import Camera
+from splatcert.scene.roles import TrainingView, require_labels
+from splatcert.splats.gaussians import Splats
+from splatcert.train.density import DensityContext, DensityRule, DensityStats, ViewScores
+from splatcert.train.density_fastgs import FastGSDensity
+from splatcert.train.density_vanilla import VanillaDensity
+from splatcert.train.initial import check_capture, initial_splats
+from splatcert.train.step import fit_view
+from splatcert.train.table import GaussianTable
+
+RATE_MEANS = (1.6e-4, 1.6e-6)
+"""Times the scene's extent, first and last step, log-linear between."""
+RATES = {"quats": 1e-3, "log_scales": 5e-3, "logit_opacities": 2.5e-2}
+RATE_COLOUR = 2.5e-3
+RATE_HARMONICS = {"vanilla": 2.5e-3 / 20, "fastgs": 5e-3 / 20}
+HARMONICS_EVERY = {"vanilla": 1, "fastgs": 16}
+"""FastGS steps the higher harmonics rarely, with gradients summed in between."""
+RAISE_DEGREE_EVERY = 1_000
+CHECK_EVERY = 100
+SCORED_VIEWS = 10
+BAD_PIXEL = 0.1
+"""Of a view's range of errors: above it a pixel is badly rendered."""
+
+RULES: dict[str, Callable[[TrainConfig], DensityRule]] = {
+    "vanilla": VanillaDensity,
+    "fastgs": FastGSDensity,
+}
+
+
+class DivergedError(InputError):
+    """Values that are no longer numbers."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What one step has to tell."""
+
+    step: int
+    loss: float
+    psnr: float
+    gaussians: int
+
+
+class Trainer:
+    """State of one run; `step` moves it on by one photograph."""
+
+    def __init__(self, scene: Scene, config: TrainConfig) -> None:
+        check_capture(scene)
+        self.scene, self.config = scene, config
+        splats, self.origin = initial_splats(scene, config)
+        self.table = GaussianTable(splats)
+        self.stats = DensityStats.empty(len(self.table))
+        self.steps_done = 0
+        self.rule = RULES[config.density](config)
+
+    def splats(self) -> Splats:
+        """The Gaussians as they are now."""
+        return self.table.splats()
+
+    def step(self) -> Progress:
+        """Render one photograph, move every parameter, let density control act."""
+        step = self.steps_done + 1
+        view = self._view_at(step)
+        camera, target, mask = self._labels(view, step)
+        result = self._optimise(camera, target, mask, step)
+        self._control_density(step)
+        self.steps_done = step
+        return result
+
+    def _view_at(self, step: int) -> TrainingView:
+        views = self.scene.training
+        epoch, position = divmod(step - 1, len(views))
+        order = np.random.Generator(np.random.PCG64([self.config.seed, 1, epoch]))
+        return require_labels(views[int(order.permutation(len(views))[position])], TrainingView)
+
+    def _labels(self, view: TrainingView, step: int) -> tuple[Camera, Tensor, Tensor | None]:
+        """Camera, photograph and mask at the resolution of this step."""
+        camera, image = view.camera, view.image()
+        mask = view.mask() if view.has_mask else None
+        factor = self._shrink(step)
+        if factor > 1:
+            planes = image.permute(2, 0, 1)[None]
+            image = torch.nn.functional.avg_pool2d(planes, factor)[0].permute(1, 2, 0).contiguous()
+            height, width = image.shape[:2]
+            camera = camera.cropped(width * factor, height * factor).resized(width, height)
+            if mask is not None:
+                mask = mask[: height * factor : factor, : width * factor : factor]
+        return camera, image, mask
+
+    def _shrink(self, step: int) -> int:
+        """Pixels of the photograph per pixel of this step, along one side."""
+        if not self.config.coarse_to_fine:
+            return 1
+        done = step / self.config.iterations
+        return 4 if done < 1 / 6 else 2 if done < 1 / 3 else 1
+
+    def _optimise(self, camera: Camera, target: Tensor, mask: Tensor | None, step: int) -> Progress:
+        fit = fit_view(
+            self.table,
+            camera,
+            target,
+            mask=mask,
+            degree=min(self.config.sh_degree, (step - 1) // self._degree_every()),
+            background=self.config.background,
+            ssim_weight=self.config.ssim_weight,
+            statistics=self.rule.wants_statistics(step),
+        )
+        if not math.isfinite(fit.loss) or step % CHECK_EVERY == 0:
+            self._check_finite(step, fit.loss)
+        self._move(step, fit.drawn)
+        if fit.absolute is not None and fit.radii is not None:
+            self.stats.add(camera, fit.means2d, fit.absolute, fit.radii)
+        psnr = -10 * math.log10(max(fit.squared_error, 1e-10))
+        return Progress(step, fit.loss, psnr, len(self.table))
+
+    def _degree_every(self) -> int:
+        """Steps between degrees; a short run still reaches the last one before its middle."""
+        return min(RAISE_DEGREE_EVERY, max(1, self.config.iterations // 8))
+
+    def _move(self, step: int, drawn: Tensor) -> None:
+        """Adam on what this view has drawn; the higher harmonics on their own beat."""
+        table, kind = self.table, self.config.density
+        done = (step - 1) / max(1, self.config.iterations - 1)
+        first, last = RATE_MEANS
+        rate = self.scene.extent * first * (last / first) ** done
+        table.adam("means", rate, step, rows=drawn)
+        for name, value in RATES.items():
+            table.adam(name, value, step, rows=drawn)
+        table.adam("sh", RATE_COLOUR, step, rows=drawn, columns=(0, 3))
+        table.grads["sh"][:, 0] = 0
+        every = HARMONICS_EVERY[kind]
+        width = table.values["sh"][0].numel() if len(table) else 3
+        if width > 3 and step % every == 0:
+            rows = drawn if every == 1 else None
+            table.adam("sh", RATE_HARMONICS[kind], step // every, rows=rows, columns=(3, width))
+            table.grads["sh"].zero_()
+
+    def _control_density(self, step: int) -> None:
+        random = torch.Generator().manual_seed(1_000_003 * self.config.seed + step)
+        sizes = [camera.width * camera.height for camera in self.scene.training.cameras]
+        context = DensityContext(
+            step=step,
+            extent=self.scene.extent,
+            pixels=int(np.median(sizes)) // self._shrink(step) ** 2,
+            score_views=lambda: self._score_views(step),
+            random=random,
+        )
+        if self.rule.apply(self.table, self.stats, context):
+            self.stats = DensityStats.empty(len(self.table))
+
+    def _score_views(self, step: int) -> ViewScores:
+        """Render a few training views and see which Gaussians take part in bad pixels."""
+        views = self.scene.training
+        order = np.random.Generator(np.random.PCG64([self.config.seed, 2, step]))
+        chosen = order.permutation(len(views))[:SCORED_VIEWS]
+        total, blame = torch.zeros(len(self.table)), torch.zeros(len(self.table))
+        splats, weight = self.splats(), self.config.ssim_weight
+        backdrop = torch.tensor(self.config.background)
+        for index in chosen.tolist():
+            camera, target, _ = self._labels(require_labels(views[index], TrainingView), step)
+            view = native.NativeView(splats, camera)
+            picture = view.composite(view.colours() - backdrop) + backdrop
+            error = (picture - target).abs().mean(dim=2)
+            low, high = error.min(), error.max()
+            bad = error > low + BAD_PIXEL * (high - low)
+            counts = view.count(bad)
+            l1, ssim = _native.loss(picture, target, 1.0, 1.0, None, False, None)
+            total += counts
+            blame += ((1 - weight) * l1 + weight * (1 - ssim)) * counts
+        low, high = float(blame.min()), float(blame.max())
+        return ViewScores(total / len(chosen), (blame - low) / max(high - low, 1e-12))
+
+    def _check_finite(self, step: int, loss: float) -> None:
+        """A bad value can hide for long where no view draws it, so parameters are looked at."""
+        for name, tensor in self.table.values.items():
+            bad = ~tensor.reshape(len(self.table), -1).isfinite().all(dim=1)
+            if bad.any():
+                first = int(bad.nonzero()[0])
+                raise DivergedError(
+                    f"step {step}: {name} of {int(bad.sum())} of {len(self.table)} Gaussians "
+                    f"is not finite, first at index {first}.\n"
+                    "  The last checkpoint is intact. Try another --seed in a new folder."
+                )
+        if not math.isfinite(loss):
+            raise DivergedError(
+                f"step {step}: the loss is not finite although all parameters are.\n"
+                "  Check the photographs for values that are not finite."
+            )
+
+
+def train(
+    scene: Scene,
+    config: TrainConfig | None = None,
+    *,
+    report: Callable[[Progress], None] | None = None,
+) -> Splats:
+    """Fit splats to the training views of a scene; held-out views are not touched."""
+    trainer = Trainer(scene, config or TrainConfig())
+    while trainer.steps_done < trainer.config.iterations:
+        progress = trainer.step()
+        if report is not None:
+            report(progress)
+    return trainer.splats()

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A training run on disk: what it was asked, where it stands, what came out.
+
+    RUN/train.json               the request and, at the end, the result
+    RUN/checkpoint.safetensors   the whole state, until the run is finished
+    RUN/splats.ply               the splats
+    RUN/metrics.json             held-out PSNR and SSIM
+
+A run that is killed goes on from its last checkpoint to the same bits as one that was not.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from splatcert import __version__
+from splatcert.config import TrainConfig
+from splatcert.errors import InputError
+from splatcert.scene import Scene
+from splatcert.splats.files import save_ply
+from splatcert.splats.gaussians import Splats
+from splatcert.train.density import DensityStats
+from splatcert.train.optimise import Progress, Trainer
+from splatcert.train.table import GaussianTable
+
+SCHEMA = 1
+STATISTICS = tuple(field.name for field in dataclasses.fields(DensityStats))
+
+
+class RunError(InputError):
+    """A run folder that cannot be used as asked."""
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def write_text_whole(path: Path, text: str) -> None:
+    """Write aside and rename: the old file or the new one, never half."""
+    aside = path.with_name(f".{path.name}.part")
+    try:
+        aside.write_text(text)
+        os.replace(aside, path)
+    except OSError as error:
+        raise RunError(f"cannot write {path}: {error.strerror or error}.") from error
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def request_of(scene: Scene, config: TrainConfig) -> dict[str, object]:
+    """What a run was asked to do; two runs with the same request give the same splats."""
+    sizes = sorted({(c.width, c.height) for c in scene.training.cameras})
+    return {
+        "scene": scene.path.name,
+        "training_views": list(scene.training.names),
+        "held_out_views": list(scene.held_out.names),
+        "sizes": [list(size) for size in sizes],
+        "config": dataclasses.asdict(config) | {"background": list(config.background)},
+    }
+
+
+class TrainingRun:
+    """One run folder, owned by this process while it is open."""
+
+    def __init__(self, folder: Path, scene: Scene, config: TrainConfig) -> None:
+        self.folder, self.scene, self.config = folder, scene, config
+        self.request = request_of(scene, config)
+
+    @property
+    def splats_path(self) -> Path:
+        """The result, a standard PLY file."""
+        return self.folder / "splats.ply"
+
+    @property
+    def _checkpoint(self) -> Path:
+        return self.folder / "checkpoint.safetensors"
+
+    @property
+    def _record(self) -> Path:
+        return self.folder / "train.json"
+
+    def record(self) -> dict | None:
+        """The stored request and result, or None in a fresh folder."""
+        if not self._record.exists():
+            return None
+        try:
+            return json.loads(self._record.read_text())
+        except ValueError as error:
+            raise RunError(
+                f"{self._record} is not JSON: {error}.\n  Remove it, or choose another folder."
+            ) from error
+
+    @property
+    def finished(self) -> bool:
+        """Whether the result is there and unchanged since it was written."""
+        record = self.record()
+        result = record.get("result") if record else None
+        return bool(
+            result and self.splats_path.exists() and file_hash(self.splats_path) == result["splats"]
+        )
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Make the folder, check that it holds this request, keep others out."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            lock = (self.folder / ".lock").open("w")
+        except OSError as error:
+            raise RunError(
+                f"cannot use {self.folder} for a run: {error.strerror}.\n"
+                "  Choose another with --output."
+            ) from error
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise RunError(
+                    f"another process is training in {self.folder}.\n"
+                    "  Wait for it, or choose another folder with --output."
+                ) from error
+            self._compare()
+            yield
+
+    def _compare(self) -> None:
+        record = self.record()
+        if record is None:
+            self._write_record(None)
+            return
+        stored = record.get("request", {})
+        differing = sorted(
+            [
+                key
+                for key in self.request
+                if key != "config" and self.request[key] != stored.get(key)
+            ]
+            + [
+                key
+                for key, value in self.request["config"].items()  # type: ignore[attr-defined]
+                if value != stored.get("config", {}).get(key)
+            ]
+        )
+        if differing:
+            raise RunError(
+                f"{self.folder} holds a run with other settings: "
+                f"{', '.join(differing[:6])} differ.\n"
+                "  Choose another folder with --output, or remove this one."
+            )
+
+    def _write_record(self, result: dict | None) -> None:
+        content = {
+            "schema": SCHEMA,
+            "splatcert": __version__,
+            "request": self.request,
+            "result": result,
+        }
+        write_text_whole(self._record, json.dumps(content, indent=1) + "\n")
+
+    def resume(self) -> Trainer:
+        """A trainer at the last checkpoint, or at the start."""
+        trainer = Trainer(self.scene, self.config)
+        if not self._checkpoint.exists():
+            return trainer
+        try:
+            with safe_open(self._checkpoint, framework="pt") as file:
+                step = int((file.metadata() or {})["step"])
+                tensors = {name: file.get_tensor(name) for name in file.keys()}
+            trainer.table = GaussianTable.from_tensors(tensors, self.config.antialiased)
+            trainer.stats = DensityStats(*(tensors[f"stats.{name}"].clone() for name in STATISTICS))
+        except (SafetensorError, KeyError, ValueError, OSError) as error:
+            raise RunError(
+                f"{self._checkpoint} cannot be resumed from: {error}.\n"
+                "  Remove it to start this run again from the beginning."
+            ) from error
+        trainer.steps_done = step
+        return trainer
+
+    def save_checkpoint(self, trainer: Trainer) -> None:
+        """Store the whole state under a temporary name, then rename."""
+        tensors = trainer.table.tensors()
+        tensors |= {f"stats.{name}": getattr(trainer.stats, name) for name in STATISTICS}
+        aside = self._checkpoint.with_name(".checkpoint.part")
+        try:
+            save_file(
+                {name: t.contiguous() for name, t in tensors.items()},
+                aside,
+                metadata={"step": str(trainer.steps_done), "schema": str(SCHEMA)},
+            )
+            os.replace(aside, self._checkpoint)
+        except (OSError, SafetensorError) as error:
+            raise RunError(
+                f"cannot write a checkpoint to {self.folder}: {error}.\n"
+                f"  The last one is intact. Free some space and run the same command to go on."
+            ) from error
+        finally:
+            aside.unlink(missing_ok=True)
+
+    def train(
+        self,
+        *,
+        report: Callable[[Progress], None] | None = None,
+        checkpoint_every: int = 1_000,
+        preview: Callable[[Trainer], None] | None = None,
+        preview_every: int = 0,
+    ) -> Splats:
+        """Go on to the end, leaving checkpoints; returns the splats and stores them."""
+        trainer = self.resume()
+        started, first = time.perf_counter(), trainer.steps_done
+        threads = torch.get_num_threads()
+        # Kernels use all cores themselves; torch's own threads would only get in their way.
+        torch.set_num_threads(1)
+        try:
+            while trainer.steps_done < self.config.iterations:
+                progress = trainer.step()
+                if report is not None:
+                    report(progress)
+                if preview is not None and preview_every and progress.step % preview_every == 0:
+                    preview(trainer)
+                if progress.step % checkpoint_every == 0 and progress.step < self.config.iterations:
+                    self.save_checkpoint(trainer)
+        finally:
+            torch.set_num_threads(threads)
+        splats = trainer.splats()
+        splats.check_finite()
+        save_ply(splats, self.splats_path)
+        self._write_record(
+            {
+                "splats": file_hash(self.splats_path),
+                "gaussians": len(splats),
+                "steps_timed": trainer.steps_done - first,
+                "seconds": round(time.perf_counter() - started, 2),
+            }
+        )
+        self._checkpoint.unlink(missing_ok=True)
+        return splats

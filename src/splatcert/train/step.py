@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One photograph forward and back: every array of it is filled by a native kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from splatcert import _native
+from splatcert.raster import native
+from splatcert.scene.cameras import Camera
+from splatcert.train.table import GaussianTable
+
+
+@dataclass(frozen=True)
+class ViewFit:
+    """How well a photograph is explained; gradients are in the table."""
+
+    loss: float
+    squared_error: float
+    drawn: Tensor
+    """Which Gaussians the view draws, uint8 [N]."""
+    means2d: Tensor
+    """Gradients to projected centres, pixels, [N, 2]."""
+    absolute: Tensor | None
+    """Sums of the pixels' absolute gradients, [N, 2]."""
+    radii: Tensor | None
+    """In pixels, [N]."""
+
+
+def fit_view(
+    table: GaussianTable,
+    camera: Camera,
+    target: Tensor,
+    *,
+    mask: Tensor | None,
+    degree: int,
+    background: tuple[float, float, float],
+    ssim_weight: float,
+    statistics: bool,
+) -> ViewFit:
+    """Render, compare, and leave the gradients of all parameters in the table.
+
+    Gradients of the harmonics are added to what is there, because they are stepped
+    on a slower beat; all others are written anew.
+    """
+    count, values, grads = len(table), table.values, table.grads
+    means, quats, log_scales = values["means"], values["quats"], values["log_scales"]
+    logits, sh = values["logit_opacities"], values["sh"]
+    prepared = native.prepare(means, quats, log_scales, logits, camera, table.antialiased)
+    # The background enters by linearity: sum w c + (1 - sum w) b = b + sum w (c - b).
+    backdrop = torch.tensor(background) if any(background) else None
+    colours = torch.empty(count, 3)
+    prepared.shade(means, sh, degree, colours)
+    if backdrop is not None:
+        colours -= backdrop
+    picture = torch.empty(camera.height, camera.width, 3)
+    prepared.composite(colours, picture)
+    shown = picture if backdrop is None else picture + backdrop
+
+    pull = torch.empty_like(shown)
+    flags = None if mask is None else mask.to(torch.uint8).contiguous()
+    l1, ssim = _native.loss(shown, target, 1 - ssim_weight, ssim_weight, flags, False, pull)
+
+    grad_colours, means2d = torch.empty(count, 3), torch.empty(count, 2)
+    absolute = torch.empty(count, 2) if statistics else None
+    prepared.backward(
+        means,
+        quats,
+        log_scales,
+        logits,
+        colours,
+        picture,
+        pull,
+        grad_colours,
+        grads["means"],
+        grads["quats"],
+        grads["log_scales"],
+        grads["logit_opacities"],
+        means2d,
+        absolute,
+    )
+    prepared.shade_backward(means, sh, degree, grad_colours, True, grads["means"], grads["sh"])
+    drawn = torch.zeros(count, dtype=torch.uint8)
+    drawn[torch.from_numpy(prepared.drawn())] = 1
+    radii = None
+    if statistics:
+        radii = torch.empty(count)
+        prepared.radii(radii)
+    return ViewFit(
+        loss=(1 - ssim_weight) * l1 + ssim_weight * (1 - ssim),
+        squared_error=float((shown - target).square_().mean()),
+        drawn=drawn,
+        means2d=means2d,
+        absolute=absolute,
+        radii=radii,
+    )

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`splatcert train` as a person meets it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from splatcert.cli import main
+from splatcert.commands.pictures import to_pixels
+from splatcert.raster.interface import render
+from splatcert.splats.made import made_splats
+
+FAST = ["--iterations", "40", "--sh-degree", "1", "--random-points", "300"]
+
+
+@pytest.fixture
+def photographs(capture: Path, cameras) -> Path:
+    """The made capture with pictures of something."""
+    truth = made_splats(2_000, sh_degree=1)
+    for name, camera in cameras.items():
+        Image.fromarray(to_pixels(render(truth, camera).rgb.numpy())).save(capture / name)
+    return capture
+
+
+def test_it_trains_measures_and_says_so(photographs, tmp_path, capsys):
+    run = tmp_path / "run"
+    assert main(["train", str(photographs), "-o", str(run), *FAST, "--preview-every", "20"]) == 0
+    said = capsys.readouterr()
+    assert "held-out views: PSNR" in said.out and str(run / "splats.ply") in said.out
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert metrics["views"] == 2 and metrics["gaussians"] > 0
+    assert Image.open(run / "preview.png").size == (48, 32)
+    assert json.loads((run / "train.json").read_text())["result"]["gaussians"] > 0
+    left = {p.name for p in run.iterdir()}
+    assert left == {".lock", "train.json", "splats.ply", "metrics.json", "preview.png"}
+
+    before = (run / "splats.ply").read_bytes()
+    assert main(["train", str(photographs), "-o", str(run), *FAST]) == 0
+    assert "already finished" in capsys.readouterr().out
+    assert (run / "splats.ply").read_bytes() == before
+
+
+def test_other_settings_in_the_same_folder_are_refused(photographs, tmp_path, capsys):
+    run = tmp_path / "run"
+    assert main(["train", str(photographs), "-o", str(run), *FAST]) == 0
+    assert main(["train", str(photographs), "-o", str(run), *FAST, "--seed", "5"]) == 2
+    assert "seed differ" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_members_have_folders_and_seeds_of_their_own(photographs, tmp_path, capsys, workers):
+    run = tmp_path / "ensemble"
+    arguments = ["train", str(photographs), "-o", str(run), *FAST, "--members", "2"]
+    assert main([*arguments, "--workers", workers]) == 0
+    files = [run / f"member_{k:02d}" / "splats.ply" for k in range(2)]
+    assert files[0].read_bytes() != files[1].read_bytes()
+    assert "member_01" in capsys.readouterr().out
+
+
+def test_a_corrupt_photograph_in_the_middle_is_named(photographs, tmp_path, capsys):
+    victim = sorted((photographs / "images").iterdir())[3]
+    content = victim.read_bytes()
+    victim.write_bytes(content[: len(content) // 2])
+    assert main(["train", str(photographs), "-o", str(tmp_path / "run"), *FAST]) == 2
+    said = capsys.readouterr().err
+    assert victim.name in said and "Traceback" not in said
+
+
+def test_a_folder_that_cannot_be_made_is_refused(photographs, tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert main(["train", str(photographs), "-o", str(tmp_path / "file" / "run"), *FAST]) == 2
+    assert "cannot use" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [(["--members", "0"], "--members must be at least 1"), (["--iterations", "0"], "iterations")],
+)
+def test_options_out_of_range_are_refused(photographs, tmp_path, capsys, option, message):
+    arguments = ["train", str(photographs), "-o", str(tmp_path / "run"), *option]
+    assert main(arguments) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(photographs, tmp_path):
+    settings = [
+        *FAST[2:],
+        "--iterations",
+        "400",
+        "--checkpoint-every",
+        "30",
+        "--density",
+        "vanilla",
+    ]
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    assert main(["train", str(photographs), "-o", str(whole), *settings]) == 0
+    command = [sys.executable, "-m", "splatcert.cli", "train", str(photographs), "-o", str(cut)]
+    environment = os.environ | {"SPLATCERT_NUM_THREADS": "1"}
+    for _ in range(3):
+        child = subprocess.Popen(
+            [*command, *settings],
+            env=environment,
+            stderr=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        )
+        deadline = time.monotonic() + 60
+        before = _stamp(cut)
+        while _stamp(cut) == before and child.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+    assert main(["train", str(photographs), "-o", str(cut), *settings]) == 0
+    assert (cut / "splats.ply").read_bytes() == (whole / "splats.ply").read_bytes()
+    assert not list(cut.glob("*.part")) and not list(cut.glob(".*.part"))
+
+
+def _stamp(run: Path) -> float:
+    """When the last checkpoint was written."""
+    checkpoint = run / "checkpoint.safetensors"
+    return checkpoint.stat().st_mtime if checkpoint.exists() else 0.0
