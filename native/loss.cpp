@@ -64,23 +64,32 @@ inline void store_tail(Vec v, float* p, int left) {
     std::memcpy(p, buffer, left * sizeof(float));
 }
 
-// Means and second moments of a column of pixels around row y: x, y, xx, yy, xy.
+// Means and second moments of a column of pixels around row y: x, y, xx, yy, xy. `Inside` says
+// that no tap leaves the image, which lets the compiler unroll the window.
+template <bool Inside>
 void moments_down(const Window& window, const Layout& lay, const LossRequest& r, int y, int begin,
                   int end, float* rows) {
-    const int k0 = std::max(0, radius - y), k1 = std::min(taps, lay.height - y + radius);
+    const int k0 = Inside ? 0 : std::max(0, radius - y);
+    const int k1 = Inside ? taps : std::min(taps, lay.height - y + radius);
+    const std::size_t top = std::size_t(y + k0 - radius) * lay.length;
     for (int j = begin; j < end; j += Vec::width) {
         const int left = lay.length - j;
+        const float *image = r.image + top + j, *target = r.target + top + j;
         Vec mx = Vec::all(0), my = mx, xx = mx, yy = mx, xy = mx;
-        for (int k = k0; k < k1; ++k) {
-            const std::size_t at = std::size_t(y + k - radius) * lay.length + j;
-            const Vec x = load_tail(r.image + at, left), t = load_tail(r.target + at, left);
+        const auto tap = [&](int k, Vec x, Vec t) {
             const Vec w = Vec::all(window.w[k]), wx = w * x, wt = w * t;
             mx = mx + wx;
             my = my + wt;
             xx = fma(wx, x, xx);
             yy = fma(wt, t, yy);
             xy = fma(wx, t, xy);
-        }
+        };
+        if (left >= Vec::width)
+            for (int k = k0; k < k1; ++k, image += lay.length, target += lay.length)
+                tap(k, Vec::load(image), Vec::load(target));
+        else
+            for (int k = k0; k < k1; ++k, image += lay.length, target += lay.length)
+                tap(k, load_tail(image, left), load_tail(target, left));
         float* out = rows + lay.pad + j;
         store_tail(mx, out, left);
         store_tail(my, out + lay.stride, left);
@@ -164,18 +173,24 @@ double ssim_row(const Window& window, const Layout& lay, int y, const float* row
     return lane_sum(total);
 }
 
+template <bool Inside>
 void slopes_down(const Window& window, const Layout& lay, const float* slopes, int y, int begin,
                  int end, float* rows) {
     const std::size_t image = std::size_t(lay.height) * lay.length;
-    const int k0 = std::max(0, radius - y), k1 = std::min(taps, lay.height - y + radius);
+    const int k0 = Inside ? 0 : std::max(0, radius - y);
+    const int k1 = Inside ? taps : std::min(taps, lay.height - y + radius);
+    const std::size_t top = std::size_t(y + k0 - radius) * lay.length;
     for (int m = 0; m < 3; ++m)
         for (int j = begin; j < end; j += Vec::width) {
             const int left = lay.length - j;
+            const float* in = slopes + m * image + top + j;
             Vec acc = Vec::all(0);
-            for (int k = k0; k < k1; ++k) {
-                const std::size_t at = std::size_t(y + k - radius) * lay.length + j;
-                acc = fma(Vec::all(window.w[k]), load_tail(slopes + m * image + at, left), acc);
-            }
+            if (left >= Vec::width)
+                for (int k = k0; k < k1; ++k, in += lay.length)
+                    acc = fma(Vec::all(window.w[k]), Vec::load(in), acc);
+            else
+                for (int k = k0; k < k1; ++k, in += lay.length)
+                    acc = fma(Vec::all(window.w[k]), load_tail(in, left), acc);
             store_tail(acc, rows + std::size_t(m) * lay.stride + lay.pad + j, left);
         }
 }
@@ -237,6 +252,7 @@ void loss(LossRequest& r) {
     const Layout lay(r);
     const Window window;
     const Weights weights(r);
+    const auto inside = [&](int y) { return y >= radius && y < lay.height - radius; };
     Array<float> slopes, scratch;
     Array<double> sums;
     const std::size_t need = std::size_t(lay.stride) * (2 + 5 * block_rows);
@@ -251,7 +267,8 @@ void loss(LossRequest& r) {
         blur_block(
             lay, weights, block, 5, scratch.data + need * worker,
             [&](int y, int begin, int end, float* rows) {
-                moments_down(window, lay, r, y, begin, end, rows);
+                inside(y) ? moments_down<true>(window, lay, r, y, begin, end, rows)
+                          : moments_down<false>(window, lay, r, y, begin, end, rows);
             },
             [&](int y, const float* rows, const float* l1_weight, const float* ssim_weight) {
                 sums[2 * y] = l1_row(lay, r, y, l1_weight);
@@ -270,7 +287,8 @@ void loss(LossRequest& r) {
         blur_block(
             lay, weights, block, 3, scratch.data + need * worker,
             [&](int y, int begin, int end, float* rows) {
-                slopes_down(window, lay, slopes.data, y, begin, end, rows);
+                inside(y) ? slopes_down<true>(window, lay, slopes.data, y, begin, end, rows)
+                          : slopes_down<false>(window, lay, slopes.data, y, begin, end, rows);
             },
             [&](int y, const float* rows, const float* l1_weight, const float*) {
                 gradient_row(window, lay, r, weights, y, rows, l1_weight);

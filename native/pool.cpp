@@ -112,10 +112,6 @@ pid_t pool_process = 0;
 int wanted = 0;
 thread_local bool inside_region = false;
 
-// A fork while another thread holds the mutex must not leave the child waiting for it.
-const int fork_handlers = pthread_atfork([] { region_mutex.lock(); }, [] { region_mutex.unlock(); },
-                                         [] { region_mutex.unlock(); });
-
 int wanted_threads() { return wanted > 0 ? wanted : default_threads(); }
 
 }  // namespace
@@ -162,6 +158,22 @@ struct Header {
 static_assert(sizeof(Header) <= alignment, "the header fits in front of a block");
 
 std::mutex kept_mutex;
+
+// A fork while another thread holds a mutex must not leave the child waiting for it.
+const int fork_handlers = pthread_atfork(
+    [] {
+        region_mutex.lock();
+        kept_mutex.lock();
+    },
+    [] {
+        kept_mutex.unlock();
+        region_mutex.unlock();
+    },
+    [] {
+        kept_mutex.unlock();
+        region_mutex.unlock();
+    });
+
 Header* kept[256] = {};  // by size class
 std::size_t kept_bytes = 0;
 

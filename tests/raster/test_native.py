@@ -219,6 +219,15 @@ def test_contributors_outside_the_image_are_refused():
         view.contributors(torch.tensor([[0, 0], [40, 0]]))
 
 
+@pytest.mark.parametrize("pixel", [[2**32, 2**32], [-1, 0], [0, 2**40]])
+def test_contributors_do_not_wrap_around(pixel):
+    view = NativeView(*make_scene(5, 20, (50, 40)))
+    with pytest.raises(ValueError, match="lies outside"):
+        view.contributors(torch.tensor([pixel]))
+    with pytest.raises(ValueError, match="whole numbers"):
+        view.contributors(torch.tensor([[0.5, 0.5]]))
+
+
 def test_gradients_match_finite_differences_on_a_smooth_scene():
     """Large soft Gaussians that overlap everywhere: no pixel is near a threshold."""
     camera = Camera(world_to_camera=np.eye(4), fx=20, fy=22, cx=8, cy=6, width=16, height=12)

@@ -120,3 +120,10 @@ def test_loss_has_the_same_bits_for_any_number_of_threads(threads):
         results.append((loss.detach().clone(), x.grad))
     assert all(torch.equal(loss, results[0][0]) for loss, _ in results)
     assert all(torch.equal(grad, results[0][1]) for _, grad in results)
+
+
+@pytest.mark.parametrize("size", [(10, 40), (20, 20)])
+def test_ssim_of_no_pixel_is_refused(size):
+    mask = torch.zeros(size, dtype=torch.bool) if size == (20, 20) else None
+    with pytest.raises(ValueError, match="no pixel of a"):
+        ssim(torch.zeros(*size, 3), torch.ones(*size, 3), mask=mask)

@@ -144,7 +144,10 @@ class NativeView:
 
     def contributors(self, pixels: Tensor) -> Contributors:
         """Weights behind chosen pixels, [P, 2] as (row, column)."""
-        found = self._prepared.contributors(pixels.to(torch.int32).contiguous())
+        if pixels.is_floating_point() or pixels.ndim != 2:
+            raise ValueError("pixels must be whole numbers [P, 2], as (row, column)")
+        within = pixels.clamp(-1, 2**31 - 1)  # a larger number would wrap into the image
+        found = self._prepared.contributors(within.to(torch.int32).contiguous())
         offsets, gaussians, weights = (torch.from_numpy(array) for array in found)
         return Contributors(offsets=offsets, gaussians=gaussians, weights=weights)
 

@@ -16,6 +16,10 @@ from torch import Tensor
 from splatcert import _native
 
 
+BORDER = 5
+"""Pixels at each side whose window reaches outside the image."""
+
+
 def _floats(image: Tensor) -> Tensor:
     return image.detach().to(device="cpu", dtype=torch.float32).contiguous()
 
@@ -58,6 +62,14 @@ def ssim(
 
     `inside_only` leaves out the border of five pixels whose windows reach outside.
     """
+    counted = torch.ones(image.shape[:2], dtype=torch.bool) if mask is None else mask
+    if inside_only:
+        counted = counted[BORDER:-BORDER, BORDER:-BORDER]
+    if not counted.any():
+        raise ValueError(
+            f"no pixel of a {image.shape[1]} x {image.shape[0]} image counts: SSIM needs a window "
+            f"of {2 * BORDER + 1} pixels inside the image and the mask"
+        )
     _, value = _native.loss(
         _floats(image), _floats(target), 0.0, 1.0, _bytes(mask), inside_only, None
     )
