@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import json
 
-from splatcert import cli
+from PIL import Image
+
+from splatcert import cli, render
+from splatcert.commands.pictures import to_pixels
 
 
 def test_a_capture_in_words(capture, capsys):
@@ -29,6 +32,19 @@ def test_both_as_json(capture, model, capsys):
     assert cli.main(["inspect", str(model), "--json"]) == 0
     known = json.loads(capsys.readouterr().out)
     assert (known["kind"], known["count"], known["format"]) == ("model", 400, "ply")
+
+
+def test_a_model_among_the_photos_of_its_capture(capture, model, cameras, splats, capsys):
+    for name, camera in cameras.items():
+        picture = to_pixels(render(splats, camera).rgb.numpy())
+        Image.fromarray(picture).save(capture / name)
+    assert cli.main(["inspect", str(model), "--data", str(capture)]) == 0
+    assert "as stored; " in capsys.readouterr().out
+    assert cli.main(["inspect", str(model), "--data", str(capture), "--json"]) == 0
+    placed = json.loads(capsys.readouterr().out)["placed"]
+    assert placed["psnr"] > 40 and placed["photos"] == 4
+    assert cli.main(["inspect", str(capture), "--data", str(capture)]) == 2
+    assert "--data goes with a model" in capsys.readouterr().err
 
 
 def test_an_unknown_path(tmp_path, capsys):

@@ -9,22 +9,20 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from plyfile import PlyData, PlyElement
+
 from splat_layouts import (
     assert_same_bits,
+    brush_table,
     inria_names,
     inria_table,
     mesh_faces,
     random_splats,
     write_table,
 )
-
 from splatcert.splats.gaussians import SplatsError
 from splatcert.splats.ply import read_ply, save_ply
 from splatcert.splats.ply_table import BLOCK_ROWS, PlyError
 
-BRUSH_ORDER = (
-    "x y z scale_0 scale_1 scale_2 opacity rot_0 rot_1 rot_2 rot_3 f_dc_0 f_dc_1 f_dc_2".split()
-)
 FUZZ = {"deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
 EXTRA_TYPES = [
     torch.float32,
@@ -47,9 +45,7 @@ def test_inria_layout_is_read(tmp_path, degree):
 
 def test_brush_and_gsplat_order_without_normals(tmp_path):
     splats = random_splats(12, 2)
-    table = inria_table(splats)
-    names = BRUSH_ORDER + [n for n in table if n.startswith("f_rest_")]
-    path = write_table(tmp_path / "export.ply", {n: table[n] for n in names})
+    path = write_table(tmp_path / "export.ply", brush_table(splats))
     assert_same_bits(read_ply(path), splats)
 
 

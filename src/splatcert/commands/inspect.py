@@ -14,6 +14,7 @@ from splatcert.console import say
 from splatcert.errors import InputError
 
 if TYPE_CHECKING:
+    from splatcert.commands.frames import PlacedModel
     from splatcert.scene.scene import Scene
     from splatcert.splats.files import ModelInfo
 
@@ -21,8 +22,10 @@ NO_CAPTURE = "  It is no capture: no cameras in sparse/0, transforms.json or tra
 FRAMES = {
     "data": "the capture's own",
     "model": "the trainer's own; the way back to the capture is not stored",
-    "unknown": "not stored",
+    "unknown": "not stored; give --data CAPTURE to compare renders with its photos",
 }
+
+REBUILT = ", and --data CAPTURE rebuilds it"
 
 
 class InspectError(InputError):
@@ -35,22 +38,37 @@ class Inspect:
 
     path: Annotated[Path, tyro.conf.Positional]
     """A capture (COLMAP, transforms.json, Blender) or a model (PLY, folder, checkpoint)."""
+    data: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
+    """Capture the model was trained on: find its frame and render a few training views."""
     json: bool = False
     """Print one JSON object instead of words."""
 
     def run(self) -> None:
-        """Look, without reading pixels or Gaussians, and tell."""
+        """Look, reading neither pixels nor Gaussians unless a capture is given, and tell."""
         if not self.path.exists():
             raise InspectError(
                 f"{self.path}: no such file or folder.\n"
                 "  Give a capture's folder, a model's folder or a model file."
             )
         found = look(self.path)
+        placed = self._placed(found)
         if self.json:
-            print(json.dumps(facts(found), indent=2, default=str))
+            print(json.dumps(facts(found, placed), indent=2, default=str))
         else:
-            for label, text in words(found).items():
+            for label, text in words(found, placed).items():
                 say(label, text)
+
+    def _placed(self, found: Scene | ModelInfo) -> PlacedModel | None:
+        """The model among the photographs it was trained on, if they are given."""
+        if self.data is None:
+            return None
+        from splatcert.commands.frames import load_for_scene
+        from splatcert.scene.load import load_scene
+        from splatcert.scene.scene import Scene
+
+        if isinstance(found, Scene):
+            raise InspectError(f"{self.path} is a capture; --data goes with a model.")
+        return load_for_scene(self.path, load_scene(self.data))
 
 
 def look(path: Path) -> Scene | ModelInfo:
@@ -70,21 +88,24 @@ def look(path: Path) -> Scene | ModelInfo:
     return load_scene(path)
 
 
-def facts(found: Scene | ModelInfo) -> dict[str, Any]:
+def facts(found: Scene | ModelInfo, placed: PlacedModel | None = None) -> dict[str, Any]:
     """Everything, for scripts."""
     from splatcert.scene.scene import Scene
 
     if not isinstance(found, Scene):
-        return {"kind": "model", **asdict(found)}
+        known = {"kind": "model", **asdict(found)}
+        return known if placed is None else {**known, "placed": placed.facts()}
     known = {key.replace(" ", "_").replace("-", "_"): v for key, v in found.describe().items()}
     return {"kind": "capture", **known}
 
 
-def words(found: Scene | ModelInfo) -> dict[str, str]:
+def words(found: Scene | ModelInfo, placed: PlacedModel | None = None) -> dict[str, str]:
     """What matters, for people."""
     from splatcert.scene.scene import Scene
 
     told = _scene_words(found) if isinstance(found, Scene) else _model_words(found)
+    if placed is not None:
+        told["frame"] = placed.words()
     return {label: text for label, text in told.items() if text}
 
 
@@ -119,13 +140,17 @@ def _model_words(info: ModelInfo) -> dict[str, str]:
         "model": f"{info.format}{step}, read from {', '.join(map(str, info.files))}",
         "gaussians": f"{info.count:,}, harmonics of degree {info.sh_degree}",
         "size": f"{size / 1e6:,.1f} MB",
-        "mode": "antialiased" if info.antialiased else "classic",
-        "frame": FRAMES[info.frame],
+        "mode": "antialiased" if info.antialiased else "classic, not antialiased",
+        "frame": FRAMES[info.frame] + (REBUILT if _can_be_rebuilt(info) else ""),
         "held out": info.held_out or "not stored",
         "background": _colour(info.background),
         "columns": f"also {', '.join(info.extra)}" if info.extra else "",
         "note": ". ".join(info.notes),
     }
+
+
+def _can_be_rebuilt(info: ModelInfo) -> bool:
+    return info.format == "gsplat" and info.frame == "model"
 
 
 def _counted(counts: dict[str, int], unit: str) -> str:

@@ -58,5 +58,7 @@ def _depth_colours(
     share = np.clip((depth - near) / max(far - near, 1e-12), 0.0, 1.0)
     stops = np.linspace(0.0, 1.0, len(DEPTH_COLOURS))
     channels = [np.interp(share, stops, DEPTH_COLOURS[:, c]) for c in range(3)]
-    coloured = np.stack(channels, axis=-1) * alpha[..., None] / 255.0
+    # Depth is that of what was hit: only where little was hit does its colour fade.
+    seen = np.clip(2.0 * alpha, 0.0, 1.0)[..., None]
+    coloured = np.stack(channels, axis=-1) * seen / 255.0
     return to_pixels(coloured), near, far

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
@@ -16,10 +16,10 @@ from splatcert.console import output_folder, progress, say
 
 if TYPE_CHECKING:
     from splatcert.scene.cameras import Camera
+    from splatcert.scene.scene import Scene
     from splatcert.splats.gaussians import Splats
 
 Colour = tuple[float, float, float]
-BLACK: Colour = (0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,11 +57,11 @@ class Render:
         from splatcert.commands.pictures import save_png, to_pixels
         from splatcert.raster.interface import render
 
+        engine = self.engine.start()
         job = self._job_of_list(self.cameras) if self.cameras else self._job_of_capture()
-        why, background = self._background(job)
+        why, background = job.background
         files = picture_names(job.cameras)
         folder = output_folder(self.output)
-        engine = self.engine.start()
         started = time.perf_counter()
         for name, camera in progress(list(job.cameras.items()), "rendering"):
             picture = render(job.splats, camera, background=background, backend=self.engine.backend)
@@ -87,40 +87,40 @@ class Render:
         names = chosen.get(self.views, tuple(scene.cameras))
         if not names:
             raise OptionError(f"{self.data} has no {self.views} view.\n  Try --views all.")
-        splats, frame = load_for_scene(self.model, scene)
-        photos = cast("Colour | None", scene.details.get("background"))
-        return _Job(splats, {name: scene.cameras[name] for name in names}, frame, photos)
+        background = self._background(scene)
+        placed = load_for_scene(
+            self.model, scene, background=background[1], backend=self.engine.backend
+        )
+        cameras = {name: scene.cameras[name] for name in names}
+        return _Job(placed.splats, cameras, placed.words(), background)
 
     def _job_of_list(self, path: Path) -> _Job:
         from splatcert.scene.camera_list import read_camera_list
         from splatcert.splats.files import load_splats
 
-        return _Job(load_splats(self.model), read_camera_list(path), "as stored")
+        splats = load_splats(self.model)
+        return _Job(splats, read_camera_list(path), "as stored", self._background(None))
 
-    def _background(self, job: _Job) -> tuple[str, Colour]:
+    def _background(self, scene: Scene | None) -> tuple[str, Colour]:
         """The colour behind the splats, and why this one."""
+        from splatcert.commands.frames import background_of
         from splatcert.splats.files import describe_model
 
         if self.background is not None:
             return "as asked", self.background
-        stored = describe_model(self.model).background
-        if stored is not None:
-            return "as the model was evaluated in training", stored
-        if job.photos is not None:
-            return "as behind the capture's photos", job.photos
-        return "the default", BLACK
+        return background_of(describe_model(self.model), scene)
 
 
 @dataclass(frozen=True, eq=False)
 class _Job:
-    """What to render, from where."""
+    """What to render, from where, on what."""
 
     splats: Splats
     cameras: Mapping[str, Camera]
     frame: str
     """How the splats came to the cameras' coordinates, in words."""
-    photos: Colour | None = None
-    """Colour below transparent photos of the capture."""
+    background: tuple[str, Colour]
+    """Why, and which."""
 
 
 def picture_names(names: Iterable[str]) -> dict[str, str]:

@@ -15,7 +15,6 @@ from torch import Tensor
 
 from splatcert import _native
 
-
 BORDER = 5
 """Pixels at each side whose window reaches outside the image."""
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import torch
 from plyfile import PlyData, PlyElement
+from scipy.spatial.transform import Rotation
+from scipy.special import factorial, lpmv
 
 from splatcert.splats.gaussians import Splats
 
@@ -101,6 +103,13 @@ def mesh_faces(count: int) -> PlyElement:
     return PlyElement.describe(faces, "face")
 
 
+def brush_table(splats: Splats) -> dict[str, np.ndarray]:
+    """Brush's columns: no normals, and geometry before colour."""
+    table = inria_table(splats)
+    names = "x y z scale_0 scale_1 scale_2 opacity rot_0 rot_1 rot_2 rot_3 f_dc_0 f_dc_1 f_dc_2"
+    return {n: table[n] for n in [*names.split(), *(n for n in table if n.startswith("f_rest"))]}
+
+
 def write_inria_folder(folder: Path, models: dict[int, Splats], cfg: str | None) -> Path:
     for iteration, splats in models.items():
         place = folder / "point_cloud" / f"iteration_{iteration}"
@@ -175,3 +184,68 @@ def write_nerfstudio_run(
     if config is not None:
         (folder / "config.yml").write_text(config)
     return folder
+
+
+def scipy_basis(directions: np.ndarray, degree: int) -> np.ndarray:
+    """Real harmonics by SciPy's Legendre functions, which carry the phase (-1)^m themselves."""
+    azimuth = np.arctan2(directions[:, 1], directions[:, 0])
+    columns = []
+    for l in range(degree + 1):
+        for m in range(-l, l + 1):
+            k = abs(m)
+            norm = np.sqrt((2 * l + 1) / (4 * np.pi) * factorial(l - k) / factorial(l + k))
+            wave = 1.0 if m == 0 else np.sqrt(2) * (np.cos if m > 0 else np.sin)(k * azimuth)
+            columns.append(norm * lpmv(k, l, directions[:, 2]) * wave)
+    return np.stack(columns, axis=1)
+
+
+def moved_along(splats: Splats, matrix: np.ndarray) -> Splats:
+    """The splats as a trainer that had moved its world by x' = s R x + t would hold them.
+
+    Harmonics are found by asking for the same colours in the turned directions.
+    """
+    scale = np.linalg.norm(matrix[0, :3])
+    turn = Rotation.from_matrix(matrix[:3, :3] / scale)
+    quats = splats.quats.double().numpy()
+    x, y, z, w = (turn * Rotation.from_quat(quats[:, [1, 2, 3, 0]])).as_quat().T
+    directions = np.random.default_rng(0).normal(size=(200, 3))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    seen = np.einsum("dk,nkc->dnc", scipy_basis(directions, splats.sh_degree), splats.sh.numpy())
+    turned = scipy_basis(turn.apply(directions), splats.sh_degree)
+    sh = np.linalg.lstsq(turned, seen.reshape(len(directions), -1), rcond=None)[0]
+    columns = {
+        "means": splats.means.double().numpy() @ matrix[:3, :3].T + matrix[:3, 3],
+        "quats": np.stack([w, x, y, z], axis=1),
+        "log_scales": splats.log_scales.double().numpy() + np.log(scale),
+        "logit_opacities": splats.logit_opacities.numpy(),
+        "sh": sh.reshape(-1, len(splats), 3).transpose(1, 0, 2),
+    }
+    tensors = {name: torch.from_numpy(value.copy()).float() for name, value in columns.items()}
+    return Splats(**tensors, antialiased=splats.antialiased)
+
+
+def gsplat_world(poses: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """The documented steps of gsplat's normalisation: one camera and point at a time, by SVD."""
+    up = sum(-pose[:3, 1] for pose in poses)
+    up = up / np.sqrt(up @ up)
+    axis = np.cross(up, [0, -1, 0])
+    angle = np.arctan2(np.sqrt(axis @ axis), -up[1])
+    turn = Rotation.from_rotvec(angle * axis / np.sqrt(axis @ axis)).as_matrix()
+    centres = [turn @ pose[:3, 3] for pose in poses]
+    closest = []
+    for centre, pose in zip(centres, poses, strict=True):
+        ray = turn @ pose[:3, 2]
+        closest.append(centre - (centre @ ray) * ray)
+    focus = np.median(closest, axis=0)
+    size = np.median([np.linalg.norm(c - focus) for c in centres])
+    step = np.vstack([np.column_stack([turn, -focus]) / size, [0, 0, 0, 1]])
+    moved = np.stack([turn @ p - focus for p in points]) / size
+    middle = np.median(moved, axis=0)
+    axes = np.linalg.svd(moved - moved.mean(axis=0), full_matrices=False)[2]
+    if np.linalg.det(axes) < 0:
+        axes[0] *= -1
+    level = np.vstack([np.column_stack([axes, -axes @ middle]), [0, 0, 0, 1]])
+    heights = (moved - middle) @ axes[2]
+    if np.median(heights) > np.mean(heights):
+        level = np.diag([1.0, -1.0, -1.0, 1.0]) @ level
+    return level @ step
