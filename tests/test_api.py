@@ -19,11 +19,13 @@ PUBLIC = {
     "InputError",
     "Render",
     "Splats",
+    "TrainConfig",
     "__version__",
     "load_scene",
     "load_splats",
     "open_view",
     "render",
+    "train",
 }
 
 
