@@ -42,7 +42,7 @@ check: install  ## the tests alone
 	$(BIN)/python -m pytest -q
 
 lint: install  ## ruff, formatting and types, nothing changed
-	$(BIN)/ruff check .
+	$(BIN)/ruff check --no-cache .
 	$(BIN)/ruff format --check .
 	$(if $(NATIVE),$(BIN)/clang-format --dry-run --Werror $(filter native/%,$(NATIVE)))
 	$(BIN)/pyright --pythonpath $(BIN)/python

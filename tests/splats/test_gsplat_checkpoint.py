@@ -5,13 +5,13 @@ import json
 import numpy as np
 import pytest
 import torch
+
 from splat_layouts import (
     assert_same_bits,
     gsplat_state,
     random_splats,
     write_gsplat_run,
 )
-
 from splatcert.errors import InputError
 from splatcert.splats.files import describe_model, load_splats
 from splatcert.splats.transform import FrameError, transform_splats

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
+
 from splat_layouts import (
     assert_same_bits,
     inria_table,
@@ -12,7 +13,6 @@ from splat_layouts import (
     write_inria_folder,
     write_table,
 )
-
 from splatcert.errors import InputError
 from splatcert.scene.cameras import Camera
 from splatcert.splats.files import describe_model, load_splats

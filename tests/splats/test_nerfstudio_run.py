@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import torch
 from scipy.spatial.transform import Rotation
+
 from splat_layouts import (
     assert_same_bits,
     nerfstudio_state,
     random_splats,
     write_nerfstudio_run,
 )
-
 from splatcert.errors import InputError
 from splatcert.splats.files import describe_model, load_splats
 from splatcert.splats.harmonics import colours

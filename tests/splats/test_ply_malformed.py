@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from splat_layouts import inria_table, random_splats, write_table
 
+from splat_layouts import inria_table, random_splats, write_table
 from splatcert.errors import InputError
 from splatcert.splats.ply import read_ply, save_ply
 from splatcert.splats.ply_table import PlyError, read_header

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+
 from splat_layouts import (
     assert_same_bits,
     inria_table,
@@ -15,7 +16,6 @@ from splat_layouts import (
     write_nerfstudio_run,
     write_table,
 )
-
 from splatcert.errors import InputError
 from splatcert.splats.files import describe_model, load_splats, save_ply
 from splatcert.splats.transform import transform_splats

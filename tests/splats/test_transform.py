@@ -8,8 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
-from splat_layouts import assert_same_bits, random_splats
 
+from splat_layouts import assert_same_bits, random_splats
 from splatcert.splats.harmonics import basis, colours
 from splatcert.splats.transform import FrameError, sh_rotation, transform_splats
 

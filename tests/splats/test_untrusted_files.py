@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from splat_layouts import gsplat_state, random_splats
 
+from splat_layouts import gsplat_state, random_splats
 from splatcert.errors import InputError
 from splatcert.splats.files import load_splats
 from splatcert.splats.untrusted import (

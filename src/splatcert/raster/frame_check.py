@@ -143,17 +143,18 @@ def rank_frames(
 def require_frame(fits: Sequence[FrameFit]) -> FrameFit:
     """The best of several frames, or a refusal when the photographs do not single it out."""
     best, second = fits[:2]
-    numbers = ", ".join(f"{one.name} {one.fit.psnr:.1f}" for one in fits)
+    numbers = "; ".join(f"{one.name} {one.fit.psnr:.1f}" for one in fits)
     if not best.fit.is_likeness:
         raise FrameError(
-            f"no frame brings the model to the photographs: of {best.fit.photos} training views,\n"
-            f"  PSNR {numbers} dB, and one flat colour per photo {best.fit.flat:.1f} dB.\n"
+            f"no frame brings the model to the photographs. On {best.fit.photos} training views,\n"
+            f"  PSNR in dB: {numbers}.\n"
+            f"  One flat colour per photo has {best.fit.flat:.1f}.\n"
             "  The model belongs to another capture, or COLMAP was run again after training."
         )
     if best.fit.psnr < second.fit.psnr + CLEAR_LEAD:
         raise FrameError(
             f"two frames fit the {best.fit.photos} training photographs about equally:\n"
-            f"  PSNR {numbers} dB.\n"
+            f"  PSNR in dB: {numbers}.\n"
             "  Load the model with the frame you know: load_splats(path, frame=matrix)."
         )
     return best
