@@ -48,4 +48,5 @@ class Demo:
         say("rendered", f"{VIEWS} views of {size} pixels, {1000 * min(elapsed):.0f} ms the fastest")
         say("pictures", f"{folder}/view_0.png to view_{VIEWS - 1}.png: render, opacity, depth")
         say("model", f"{folder}/splats.ply opens in any splat viewer")
+        say("next", f"splatcert inspect {folder}, or a capture or model of your own")
         say("not yet", "error bars: this version renders, it does not certify")
