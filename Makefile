@@ -59,7 +59,8 @@ docs: $(VENV)/.docs  ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 # The base interpreter runs the tests with .venv's packages on its path: the import
-# hook of the editable install would otherwise put the plain extension first.
+# hook of the editable install would otherwise put the plain extension first. Without -s,
+# pytest would swallow what a sanitizer says before it ends the process.
 sanitize: install  ## tests of the native core under address and undefined sanitizers
 	rm -rf $(SANITIZED)/site
 	$(PIP) install --no-deps --target $(SANITIZED)/site -C build-dir=$(SANITIZED)/cmake \
@@ -71,7 +72,7 @@ sanitize: install  ## tests of the native core under address and undefined sanit
 	PYTHONPATH="$(SANITIZED)/site:$$($(BIN)/python -c \
 	  'import sysconfig; print(sysconfig.get_path("purelib"))')" \
 	$$($(BIN)/python -c 'import sys; print(sys._base_executable)') \
-	  -m pytest -q -p no:cacheprovider tests/raster tests/train/test_losses.py
+	  -m pytest -q -s -p no:cacheprovider tests/raster tests/train/test_losses.py
 
 clean:  ## remove everything generated, .venv included
 	rm -rf $(VENV) build site .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -8,6 +8,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -200,14 +201,14 @@ public:
     }
     void depths(const Out1& out) const {
         expect(out, "out", {size()});
-        std::memset(out.data(), 0, size() * sizeof(float));
+        std::fill_n(out.data(), size(), 0.0f);
         for (std::size_t k = 0; k < view_.footprints.size; ++k)
             out.data()[view_.footprints[k].gaussian] = view_.footprints[k].depth;
     }
     // Three standard deviations along the longer axis, in whole pixels; zero where not drawn.
     void radii(const Out1& out) const {
         expect(out, "out", {size()});
-        std::memset(out.data(), 0, size() * sizeof(float));
+        std::fill_n(out.data(), size(), 0.0f);
         for (std::size_t k = 0; k < view_.footprints.size; ++k) {
             const Footprint& f = view_.footprints[k];
             const double xx = -f.a, yy = -f.c, xy = -0.5 * f.b;  // conic times log2(e) / 2

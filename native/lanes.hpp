@@ -19,6 +19,7 @@ constexpr int real_lanes = 2;
 
 typedef double Real __attribute__((vector_size(8 * real_lanes)));
 typedef int64_t Flag __attribute__((vector_size(8 * real_lanes)));  // -1 true, 0 false
+typedef uint64_t RealBits __attribute__((vector_size(8 * real_lanes)));
 
 inline Real all(double x) { return Real{} + x; }
 inline Real larger(Real a, Real b) { return a > b ? a : b; }
@@ -49,7 +50,7 @@ inline Real exponential(Real x) {
     p = p * r + 0.5;
     p = p * r + 1.0;
     p = p * r + 1.0;
-    return (Real)((Flag)p + ((Flag)shifted << 52));
+    return (Real)((RealBits)p + ((RealBits)shifted << 52));
 }
 
 // True where a value is neither infinite nor NaN.

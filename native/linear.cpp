@@ -103,52 +103,60 @@ inline void project_weights(const float* weights, uint32_t visited, const float*
 
 void composite(const View& view, const float* values, int channels, float* image) {
     const std::size_t need = std::size_t(channels) * (tile_pixels + batch_size);
+    const int threads = thread_count();
     Array<float> scratch;
-    scratch.resize(need * thread_count());
-    parallel_for(view.tiles_x * view.tiles_y, [&](int index, int worker) {
-        const TileGeometry tile(view, index);
-        float* planes = scratch.data + need * worker;
-        float* local = planes + std::size_t(channels) * tile_pixels;
-        std::memset(planes, 0, std::size_t(channels) * tile_pixels * sizeof(float));
-        Batch batch;
-        sweep_tile(
-            view, tile, batch,
-            [&](const Batch& b) { gather_values(view, b, values, channels, local); },
-            [&](int unit, int n, const float* weights, const uint8_t* met) {
-                for_channel_groups(channels, [&](int c0, auto width) {
-                    accumulate<width.value>(n, weights, met, local + c0, channels,
-                                            planes + c0 * tile_pixels, unit_pixel(unit));
+    scratch.resize(need * threads);
+    parallel_for(
+        view.tiles_x * view.tiles_y,
+        [&](int index, int worker) {
+            const TileGeometry tile(view, index);
+            float* planes = scratch.data + need * worker;
+            float* local = planes + std::size_t(channels) * tile_pixels;
+            std::memset(planes, 0, std::size_t(channels) * tile_pixels * sizeof(float));
+            Batch batch;
+            sweep_tile(
+                view, tile, batch,
+                [&](const Batch& b) { gather_values(view, b, values, channels, local); },
+                [&](int unit, int n, const float* weights, const uint8_t* met) {
+                    for_channel_groups(channels, [&](int c0, auto width) {
+                        accumulate<width.value>(n, weights, met, local + c0, channels,
+                                                planes + c0 * tile_pixels, unit_pixel(unit));
+                    });
                 });
-            });
-        write_tile(view, tile, planes, channels, image);
-    });
+            write_tile(view, tile, planes, channels, image);
+        },
+        threads);
 }
 
 void scatter(const View& view, const float* image, int channels, float* values) {
     Partials partials(view, channels);
-    Array<float> scratch;
+    const int threads = thread_count();
     const std::size_t need = std::size_t(channels) * tile_pixels;
-    scratch.resize(need * thread_count());
-    parallel_for(view.tiles_x * view.tiles_y, [&](int index, int worker) {
-        const TileGeometry tile(view, index);
-        float* planes = scratch.data + need * worker;
-        read_tile(view, tile, image, channels, planes);
-        TileState state;
-        EntryWeights weights;
-        for (uint32_t at = tile.first; at < tile.last; ++at) {
-            const Entry& entry = view.entries[at];
-            float* out = partials.row(entry.emission);
-            float* w = weights.w;
-            weights.visited = sweep_entry(view, tile, entry, state, [&](int, Vec weight) {
-                weight.store(w);
-                w += lanes;
-            });
-            for_channel_groups(channels, [&](int c0, auto width) {
-                project_weights<width.value>(weights.w, weights.visited, planes + c0 * tile_pixels,
-                                             out + c0);
-            });
-        }
-    });
+    Array<float> scratch;
+    scratch.resize(need * threads);
+    parallel_for(
+        view.tiles_x * view.tiles_y,
+        [&](int index, int worker) {
+            const TileGeometry tile(view, index);
+            float* planes = scratch.data + need * worker;
+            read_tile(view, tile, image, channels, planes);
+            TileState state;
+            EntryWeights weights;
+            for (uint32_t at = tile.first; at < tile.last; ++at) {
+                const Entry& entry = view.entries[at];
+                float* out = partials.row(entry.emission);
+                float* w = weights.w;
+                weights.visited = sweep_entry(view, tile, entry, state, [&](int, Vec weight) {
+                    weight.store(w);
+                    w += lanes;
+                });
+                for_channel_groups(channels, [&](int c0, auto width) {
+                    project_weights<width.value>(weights.w, weights.visited,
+                                                 planes + c0 * tile_pixels, out + c0);
+                });
+            }
+        },
+        threads);
     sum_partials(view, partials, values);
 }
 
@@ -167,43 +175,47 @@ void normal(const View& view, const float* values, int channels, float* result) 
         Kept* p;
         ~Owner() { delete[] p; }
     } owner{kept};
-    parallel_for(view.tiles_x * view.tiles_y, [&](int index, int worker) {
-        const TileGeometry tile(view, index);
-        Kept& mine = kept[worker];
-        std::size_t room = 0;
-        for (uint32_t at = tile.first; at < tile.last; ++at)
-            room += __builtin_popcount(unit_bits(view.entries[at].rows));
-        mine.weights.resize(room * lanes);
-        mine.visited.resize(tile.last - tile.first);
-        float* planes = scratch.data + need * worker;
-        std::memset(planes, 0, need * sizeof(float));
+    parallel_for(
+        view.tiles_x * view.tiles_y,
+        [&](int index, int worker) {
+            const TileGeometry tile(view, index);
+            Kept& mine = kept[worker];
+            std::size_t room = 0;
+            for (uint32_t at = tile.first; at < tile.last; ++at)
+                room += __builtin_popcount(unit_bits(view.entries[at].rows));
+            mine.weights.resize(room * lanes);
+            mine.visited.resize(tile.last - tile.first);
+            float* planes = scratch.data + need * worker;
+            std::memset(planes, 0, need * sizeof(float));
 
-        TileState state;
-        float* w = mine.weights.data;
-        for (uint32_t at = tile.first; at < tile.last; ++at) {
-            const Entry& entry = view.entries[at];
-            const float* value =
-                values + std::size_t(view.footprints[entry.footprint].gaussian) * channels;
-            mine.visited[at - tile.first] =
-                sweep_entry(view, tile, entry, state, [&](int unit, Vec weight) {
-                    weight.store(w);
-                    w += lanes;
-                    float* plane = planes + unit_pixel(unit);
-                    for (int c = 0; c < channels; ++c, plane += tile_pixels)
-                        fma(weight, Vec::all(value[c]), Vec::load(plane)).store(plane);
+            TileState state;
+            float* w = mine.weights.data;
+            for (uint32_t at = tile.first; at < tile.last; ++at) {
+                const Entry& entry = view.entries[at];
+                const float* value =
+                    values + std::size_t(view.footprints[entry.footprint].gaussian) * channels;
+                mine.visited[at - tile.first] =
+                    sweep_entry(view, tile, entry, state, [&](int unit, Vec weight) {
+                        weight.store(w);
+                        w += lanes;
+                        float* plane = planes + unit_pixel(unit);
+                        for (int c = 0; c < channels; ++c, plane += tile_pixels)
+                            fma(weight, Vec::all(value[c]), Vec::load(plane)).store(plane);
+                    });
+            }
+            clear_outside(tile, channels, planes);
+            const float* again = mine.weights.data;
+            for (uint32_t at = tile.first; at < tile.last; ++at) {
+                const uint32_t visited = mine.visited[at - tile.first];
+                float* out = partials.row(view.entries[at].emission);
+                for_channel_groups(channels, [&](int c0, auto width) {
+                    project_weights<width.value>(again, visited, planes + c0 * tile_pixels,
+                                                 out + c0);
                 });
-        }
-        clear_outside(tile, channels, planes);
-        const float* again = mine.weights.data;
-        for (uint32_t at = tile.first; at < tile.last; ++at) {
-            const uint32_t visited = mine.visited[at - tile.first];
-            float* out = partials.row(view.entries[at].emission);
-            for_channel_groups(channels, [&](int c0, auto width) {
-                project_weights<width.value>(again, visited, planes + c0 * tile_pixels, out + c0);
-            });
-            again += __builtin_popcount(visited) * lanes;
-        }
-    });
+                again += __builtin_popcount(visited) * lanes;
+            }
+        },
+        threads);
     sum_partials(view, partials, result);
 }
 

@@ -263,19 +263,22 @@ void loss(LossRequest& r) {
     std::memset(scratch.data, 0, scratch.size * sizeof(float));  // the padding stays zero
     for (int worker = 0; worker < threads; ++worker)
         for (int k = 0; k < 2 * lay.stride; ++k) scratch[need * worker + k] = 1.0f;
-    parallel_for(blocks, [&](int block, int worker) {
-        blur_block(
-            lay, weights, block, 5, scratch.data + need * worker,
-            [&](int y, int begin, int end, float* rows) {
-                inside(y) ? moments_down<true>(window, lay, r, y, begin, end, rows)
-                          : moments_down<false>(window, lay, r, y, begin, end, rows);
-            },
-            [&](int y, const float* rows, const float* l1_weight, const float* ssim_weight) {
-                sums[2 * y] = l1_row(lay, r, y, l1_weight);
-                sums[2 * y + 1] =
-                    ssim_row(window, lay, y, rows, ssim_weight, r.grad ? slopes.data : nullptr);
-            });
-    });
+    parallel_for(
+        blocks,
+        [&](int block, int worker) {
+            blur_block(
+                lay, weights, block, 5, scratch.data + need * worker,
+                [&](int y, int begin, int end, float* rows) {
+                    inside(y) ? moments_down<true>(window, lay, r, y, begin, end, rows)
+                              : moments_down<false>(window, lay, r, y, begin, end, rows);
+                },
+                [&](int y, const float* rows, const float* l1_weight, const float* ssim_weight) {
+                    sums[2 * y] = l1_row(lay, r, y, l1_weight);
+                    sums[2 * y + 1] =
+                        ssim_row(window, lay, y, rows, ssim_weight, r.grad ? slopes.data : nullptr);
+                });
+        },
+        threads);
     double l1 = 0, ssim = 0;
     for (int y = 0; y < lay.height; ++y) l1 += sums[2 * y], ssim += sums[2 * y + 1];
     r.l1 = weights.l1_total > 0 ? l1 / weights.l1_total : 0;
@@ -283,17 +286,20 @@ void loss(LossRequest& r) {
     if (!r.grad) return;
     if (weights.l1_total == 0 || weights.ssim_total == 0)
         return fill_zero(r.grad, std::size_t(lay.height) * lay.length);
-    parallel_for(blocks, [&](int block, int worker) {
-        blur_block(
-            lay, weights, block, 3, scratch.data + need * worker,
-            [&](int y, int begin, int end, float* rows) {
-                inside(y) ? slopes_down<true>(window, lay, slopes.data, y, begin, end, rows)
-                          : slopes_down<false>(window, lay, slopes.data, y, begin, end, rows);
-            },
-            [&](int y, const float* rows, const float* l1_weight, const float*) {
-                gradient_row(window, lay, r, weights, y, rows, l1_weight);
-            });
-    });
+    parallel_for(
+        blocks,
+        [&](int block, int worker) {
+            blur_block(
+                lay, weights, block, 3, scratch.data + need * worker,
+                [&](int y, int begin, int end, float* rows) {
+                    inside(y) ? slopes_down<true>(window, lay, slopes.data, y, begin, end, rows)
+                              : slopes_down<false>(window, lay, slopes.data, y, begin, end, rows);
+                },
+                [&](int y, const float* rows, const float* l1_weight, const float*) {
+                    gradient_row(window, lay, r, weights, y, rows, l1_weight);
+                });
+        },
+        threads);
 }
 
 }  // namespace SPLAT_ISA

@@ -10,6 +10,7 @@
 #include <exception>
 #include <mutex>
 #include <new>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -21,8 +22,12 @@ constexpr int max_threads = 256;
 class Pool {
 public:
     explicit Pool(int threads) {
-        for (int worker = 1; worker < threads; ++worker)
-            threads_.emplace_back([this, worker] { serve(worker); });
+        // A system that refuses a thread gets its work done by fewer.
+        try {
+            for (int worker = 1; worker < threads; ++worker)
+                threads_.emplace_back([this, worker] { serve(worker); });
+        } catch (const std::system_error&) {
+        }
     }
     ~Pool() {
         {
@@ -33,12 +38,13 @@ public:
         wake_.notify_all();
         for (auto& t : threads_) t.join();
     }
-    void run(int items, Task task, void* context) {
+    void run(int items, Task task, void* context, int limit) {
         {
             std::lock_guard<std::mutex> lock(mutex_);
             task_ = task;
             context_ = context;
             items_ = items;
+            limit_ = limit;
             next_.store(0);
             failure_ = nullptr;
             busy_.store(static_cast<int>(threads_.size()));
@@ -80,7 +86,7 @@ private:
                 seen = generation_.load();
                 if (stop_) return;
             }
-            drain(worker);
+            if (worker < limit_) drain(worker);
             busy_.fetch_sub(1, std::memory_order_release);
         }
     }
@@ -93,7 +99,7 @@ private:
     std::exception_ptr failure_;
     Task task_ = nullptr;
     void* context_ = nullptr;
-    int items_ = 0;
+    int items_ = 0, limit_ = 0;
     bool stop_ = false;
 };
 
@@ -125,7 +131,7 @@ void set_thread_count(int n) {
     pool = nullptr;
 }
 
-void run_parallel(int items, Task task, void* context) {
+void run_parallel(int items, Task task, void* context, int limit) {
     if (items <= 0) return;
     if (inside_region || items == 1 || wanted_threads() == 1) {
         for (int item = 0; item < items; ++item) task(context, item, 0);
@@ -141,14 +147,18 @@ void run_parallel(int items, Task task, void* context) {
         Guard() { inside_region = true; }
         ~Guard() { inside_region = false; }
     } guard;
-    pool->run(items, task, context);
+    pool->run(items, task, context, limit);
 }
 
 // Fresh pages cost more than the work done in them: large blocks are kept for the next pass.
 namespace {
 
 constexpr std::size_t alignment = 64;
+#if defined(__SANITIZE_ADDRESS__)
+constexpr std::size_t smallest_kept = ~std::size_t(0);  // keeping would hide overflows
+#else
 constexpr std::size_t smallest_kept = std::size_t(1) << 16;
+#endif
 constexpr std::size_t kept_at_most = std::size_t(256) << 20;
 
 struct Header {

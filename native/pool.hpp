@@ -13,18 +13,22 @@ using Task = void (*)(void* context, int item, int worker);
 int thread_count();            // how many threads a parallel region may use
 void set_thread_count(int n);  // 0 restores the default: SPLATCERT_NUM_THREADS or all cores
 
-// Runs task(context, 0 .. items - 1, worker) with worker < thread_count(). An exception
-// thrown by a task is rethrown here after all threads have stopped.
-void run_parallel(int items, Task task, void* context);
+constexpr int any_worker = 1 << 30;
 
+// Runs task(context, 0 .. items - 1, worker) with worker < limit. An exception thrown by a
+// task is rethrown here after all threads have stopped.
+void run_parallel(int items, Task task, void* context, int limit);
+
+// A body that uses memory of its worker's own passes as `limit` the number of workers it has
+// made room for: the number of threads may change at any time.
 template <class F>
-void parallel_for(int items, F&& body) {
+void parallel_for(int items, F&& body, int limit = any_worker) {
     run_parallel(
         items,
         [](void* context, int item, int worker) {
             (*static_cast<typename std::remove_reference<F>::type*>(context))(item, worker);
         },
-        &body);
+        &body, limit);
 }
 
 // 64-byte aligned memory for kernels; throws std::bad_alloc.

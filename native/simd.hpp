@@ -107,6 +107,7 @@ inline Vec scale_by_power(Vec p, Vec shifted) {
 
 typedef float Quad __attribute__((vector_size(16)));
 typedef int32_t QuadInt __attribute__((vector_size(16)));
+typedef uint32_t QuadBits __attribute__((vector_size(16)));
 #ifndef SPLAT_PORTABLE_WIDTH
 #define SPLAT_PORTABLE_WIDTH 8
 #endif
@@ -170,7 +171,7 @@ inline float sum(Vec a) {
     return (r[0] + r[2]) + (r[1] + r[3]);
 }
 inline Vec scale_by_power(Vec p, Vec shifted) {
-    SPLAT_MAP(Vec, v[i] = (Quad)((QuadInt)p.v[i] + ((QuadInt)shifted.v[i] << 23)));
+    SPLAT_MAP(Vec, v[i] = (Quad)((QuadBits)p.v[i] + ((QuadBits)shifted.v[i] << 23)));
 }
 #undef SPLAT_MAP
 

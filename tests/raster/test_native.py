@@ -378,3 +378,15 @@ def test_threads_survive_a_fork():
     assert queue.get(timeout=60) == before
     child.join(timeout=60)
     assert child.exitcode == 0
+
+
+def test_fewer_threads_than_the_pool_has_are_safe(threads, monkeypatch):
+    """Scratch memory is sized by the wanted threads, the pool may still have more."""
+    splats, camera = made_splats(3_000), made_cameras(1, 160, 120)[0]
+    values = torch.rand(len(splats), 3)
+    threads(0)
+    monkeypatch.setenv("SPLATCERT_NUM_THREADS", "8")
+    view = NativeView(splats, camera)
+    first = view.composite(values)
+    monkeypatch.setenv("SPLATCERT_NUM_THREADS", "2")
+    assert all(torch.equal(view.composite(values), first) for _ in range(20))
