@@ -31,9 +31,10 @@ PARAMETERS = ("means", "quats", "log_scales", "logit_opacities", "sh")
 
 
 def on_threads(count: int, run):
-    """The same work on that many threads."""
+    """The same work on that many threads of ours; torch's own spin on the cores we use."""
 
     def timed():
+        torch.set_num_threads(1)
         native.set_threads(count)
         return run()
 
@@ -64,6 +65,16 @@ def scalar_composite(view: NativeView, values: torch.Tensor):
             return view.composite(values)
         finally:
             native.set_isa(before)
+
+    return run
+
+
+def torch_composite(view: TorchTiles, values: torch.Tensor):
+    """Plain torch with all the threads it wants."""
+
+    def run():
+        torch.set_num_threads(2)
+        return view.composite(values)
 
     return run
 
@@ -105,7 +116,7 @@ def measure_view(splats: Splats, camera: Camera, *, rounds: int, yardsticks: boo
         slow = TorchTiles(splats, camera)
         candidates["scalar_composite_3/1"] = on_threads(1, scalar_composite(view, colours))
         candidates["scalar_composite_3/2"] = on_threads(2, scalar_composite(view, colours))
-        candidates["torch_composite_3/2"] = lambda: slow.composite(colours)
+        candidates["torch_composite_3/2"] = torch_composite(slow, colours)
     timings = interleave(candidates, rounds=rounds, budget=120)
     native.set_threads(0)
     pairs_listed, pairs_in_tiles = view._prepared.pairs

@@ -249,6 +249,20 @@ private:
     View view_;
 };
 
+// A float32 tensor in memory that goes back to the kernels' own store when it is dropped:
+// large results are then written to pages that are already there.
+nb::ndarray<nb::pytorch, float, nb::device::cpu, nb::c_contig> empty(
+    const std::vector<std::size_t>& shape) {
+    std::size_t count = 1;
+    for (std::size_t n : shape) {
+        if (n && count > (std::size_t(1) << 58) / n) throw std::bad_alloc();
+        count *= n;
+    }
+    void* data = aligned_new(count * sizeof(float));
+    nb::capsule owner(data, [](void* p) noexcept { aligned_delete(p); });
+    return {data, shape.size(), shape.data(), owner};
+}
+
 nb::tuple loss(const F3& image, const F3& target, double weight_l1, double weight_ssim,
                const std::optional<B2>& mask, bool valid_only, const std::optional<Out3>& grad) {
     const std::size_t h = image.shape(0), w = image.shape(1), c = image.shape(2);
@@ -337,6 +351,7 @@ NB_MODULE(_native, m) {
         d["compensation_floor"] = compensation_floor;
         return d;
     });
+    m.def("empty", &empty, nb::arg("shape"));
     m.def("loss", &loss, nb::arg("image"), nb::arg("target"), nb::arg("weight_l1"),
           nb::arg("weight_ssim"), nb::arg("mask").none(), nb::arg("valid_only"),
           nb::arg("grad").none());

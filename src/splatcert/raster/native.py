@@ -105,40 +105,40 @@ class NativeView:
     def composite(self, values: Tensor) -> Tensor:
         """A: [N, D] to [H, W, D]."""
         values = _plain(values)
-        image = torch.empty(self.camera.height, self.camera.width, values.shape[1])
+        image = _native.empty([self.camera.height, self.camera.width, values.shape[1]])
         self._prepared.composite(values, image)
         return image
 
     def scatter(self, image: Tensor) -> Tensor:
         """A transposed: [H, W, D] to [N, D]."""
         image = _plain(image)
-        values = torch.empty(len(self._splats), image.shape[2])
+        values = _native.empty([len(self._splats), image.shape[2]])
         self._prepared.scatter(image, values)
         return values
 
     def normal(self, values: Tensor) -> Tensor:
         """A transposed times A: [N, D] to [N, D]."""
         values = _plain(values)
-        result = torch.empty_like(values)
+        result = _native.empty(list(values.shape))
         self._prepared.normal(values, result)
         return result
 
     def colours(self) -> Tensor:
         """Colour of each drawn Gaussian towards this camera, [N, 3]."""
-        colours = torch.empty(len(self._splats), 3)
+        colours = _native.empty([len(self._splats), 3])
         means, sh = _plain(self._splats.means), _plain(self._splats.sh)
         self._prepared.shade(means, sh, self._splats.sh_degree, colours)
         return colours
 
     def depths(self) -> Tensor:
         """Camera z of each drawn Gaussian, [N]."""
-        depths = torch.empty(len(self._splats))
+        depths = _native.empty([len(self._splats)])
         self._prepared.depths(depths)
         return depths
 
     def count(self, mask: Tensor) -> Tensor:
         """Pixels of a bool mask [H, W] that each Gaussian contributes to, [N]."""
-        counts = torch.empty(len(self._splats))
+        counts = _native.empty([len(self._splats)])
         self._prepared.count(mask.to(torch.uint8).contiguous(), counts)
         return counts
 
@@ -173,7 +173,7 @@ class _Composite(torch.autograd.Function):
         """Composite, keeping what the adjoint needs."""
         geometry = [_plain(t) for t in (means, quats, log_scales, logit_opacities)]
         values = _plain(values)
-        image = torch.empty(height, width, values.shape[1])
+        image = _native.empty([height, width, values.shape[1]])
         prepared.composite(values, image)
         ctx.prepared, ctx.screen = prepared, screen
         ctx.save_for_backward(*geometry, values, image)
@@ -183,9 +183,11 @@ class _Composite(torch.autograd.Function):
     def backward(ctx, grad_image):  # type: ignore[override]
         """Gradients of values and of all raw geometry in one sweep."""
         *geometry, values, image = ctx.saved_tensors
-        grads = [torch.empty_like(t) for t in (values, *geometry)]
-        means2d = torch.empty(len(values), 2)
-        absolute = torch.empty(len(values), 2) if ctx.screen and ctx.screen.want_absolute else None
+        grads = [_native.empty(list(t.shape)) for t in (values, *geometry)]
+        means2d = _native.empty([len(values), 2])
+        absolute = (
+            _native.empty([len(values), 2]) if ctx.screen and ctx.screen.want_absolute else None
+        )
         ctx.prepared.backward(
             *geometry, values, image, _plain(grad_image), *grads, means2d, absolute
         )
@@ -202,7 +204,7 @@ class _Shade(torch.autograd.Function):
     def forward(ctx, prepared, means, sh, degree):  # type: ignore[override]
         """Evaluate max(0, SH + 0.5) for drawn Gaussians."""
         means, sh = _plain(means), _plain(sh)
-        colours = torch.empty(len(means), 3)
+        colours = _native.empty([len(means), 3])
         prepared.shade(means, sh, degree, colours)
         ctx.prepared, ctx.degree = prepared, degree
         ctx.save_for_backward(means, sh)
@@ -212,7 +214,7 @@ class _Shade(torch.autograd.Function):
     def backward(ctx, grad_colours):  # type: ignore[override]
         """Through the clamp, the harmonics and the viewing direction."""
         means, sh = ctx.saved_tensors
-        grad_means, grad_sh = torch.empty_like(means), torch.empty_like(sh)
+        grad_means, grad_sh = _native.empty(list(means.shape)), _native.empty(list(sh.shape))
         ctx.prepared.shade_backward(
             means, sh, ctx.degree, _plain(grad_colours), False, grad_means, grad_sh
         )
