@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 from plyfile import PlyData
+from small_capture import made_scene
 
-from conftest import made_scene
 from splatcert.config import ConfigError, TrainConfig
 from splatcert.raster import native
 from splatcert.raster.interface import render

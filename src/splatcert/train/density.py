@@ -7,6 +7,7 @@ same in all of them (Kerbl et al. 2023).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -14,12 +15,14 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from splatcert.config import TrainConfig
 from splatcert.raster.reference import rotations
 from splatcert.scene.cameras import Camera
 from splatcert.train.table import GaussianTable
 
 SPLIT_INTO = 2
 SPLIT_SHRINK = 1.6
+RESET_OPACITY = 0.01
 
 
 @dataclass
@@ -90,6 +93,34 @@ class DensityRule(Protocol):
     def apply(self, table: GaussianTable, stats: DensityStats, context: DensityContext) -> bool:
         """Change the table; true when rows were added or removed."""
         ...
+
+
+class ScheduledDensity(ABC):
+    """The schedule both rules share, scaled from 30,000 steps; a rule fills in `densify`."""
+
+    def __init__(self, config: TrainConfig, *, every: int) -> None:
+        self.limit = config.max_gaussians
+        self.start, self.end = config.scaled(500), config.scaled(15_000)
+        self.every = max(10, config.scaled(every))
+        # Opacities need some hundred steps to recover, however short the run.
+        self.reset_every = max(500, config.scaled(3_000))
+
+    def wants_statistics(self, step: int) -> bool:
+        """Until densification ends."""
+        return step < self.end
+
+    def apply(self, table: GaussianTable, stats: DensityStats, context: DensityContext) -> bool:
+        """Densify on schedule, reset opacities now and then; true when rows changed."""
+        due = self.start < context.step < self.end and context.step % self.every == 0
+        if due:
+            self.densify(table, stats, context)
+        if context.step < self.end and context.step % self.reset_every == 0:
+            table.clamp_opacities(RESET_OPACITY)
+        return due
+
+    @abstractmethod
+    def densify(self, table: GaussianTable, stats: DensityStats, context: DensityContext) -> None:
+        """Add and remove rows."""
 
 
 def within_limit(wanted: Tensor, score: Tensor, room: int) -> Tensor:

@@ -14,6 +14,7 @@ from splatcert.config import TrainConfig
 from splatcert.train.density import (
     DensityContext,
     DensityStats,
+    ScheduledDensity,
     grow,
     within_limit,
 )
@@ -28,43 +29,30 @@ IMPORTANCE = 5.0
 FAINT = 0.005
 WIDE_PIXELS = 20
 WIDE_WORLD = 0.1
-RESET_OPACITY = 0.01
 MOST_OPACITY = 0.8
 FINAL_FAINT = 0.1
 FINAL_BLAME = 0.9
 FINAL_PRUNES = (18_000, 21_000, 24_000, 27_000)
 
 
-class FastGSDensity:
+class FastGSDensity(ScheduledDensity):
     """View-consistent densification and pruning."""
 
     def __init__(self, config: TrainConfig) -> None:
-        self.limit = config.max_gaussians
-        self.start, self.end = config.scaled(500), config.scaled(15_000)
-        self.every = max(10, config.scaled(500))
-        self.reset_every = max(500, config.scaled(3_000))
+        super().__init__(config, every=500)
         self.final_prunes = {config.scaled(step) for step in FINAL_PRUNES}
 
-    def wants_statistics(self, step: int) -> bool:
-        """Until densification ends."""
-        return step < self.end
-
     def apply(self, table: GaussianTable, stats: DensityStats, context: DensityContext) -> bool:
-        """Densify and prune on schedule; reset opacities now and then; final prunes."""
-        step = context.step
-        changed = False
-        if self.start < step < self.end and step % self.every == 0:
-            self._densify(table, stats, context)
-            changed = True
-        if step < self.end and step % self.reset_every == 0:
-            table.clamp_opacities(RESET_OPACITY)
-        if step in self.final_prunes:
+        """The shared schedule, and the final prunes after it."""
+        changed = super().apply(table, stats, context)
+        if context.step in self.final_prunes:
             scores = context.score_views()
             table.keep((table.opacities() >= FINAL_FAINT) & (scores.blame <= FINAL_BLAME))
             changed = True
         return changed
 
-    def _densify(self, table: GaussianTable, stats: DensityStats, context: DensityContext) -> None:
+    def densify(self, table: GaussianTable, stats: DensityStats, context: DensityContext) -> None:
+        """Grow where views agree, prune by blame, clamp opacities."""
         scores = context.score_views()
         agreed = scores.importance > IMPORTANCE * context.pixels / 1e6
         large = table.largest_scales() > DENSE * context.extent
