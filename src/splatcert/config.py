@@ -6,6 +6,7 @@ A field's docstring is its help text on the command line.
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Literal
 
@@ -71,3 +72,88 @@ class TrainConfig:
     def scaled(self, published: int) -> int:
         """A step of the published 30,000-step schedule, in ours."""
         return max(1, round(published * self.iterations / REFERENCE_ITERATIONS))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FieldConfig:
+    """How the residual field is fitted to training residuals (eq:spatial-fit)."""
+
+    degree: int = 2
+    """Degree of the field's directional basis."""
+    ridge: float = 1e-2
+    """Pull towards the prior, relative to the mean diagonal of the normal matrix."""
+    prior_quantile: float = 0.95
+    """The prior is a constant field at this quantile of the training residuals."""
+    max_steps: int = 30
+    """Conjugate-gradient steps before the fit is reported as unconverged."""
+    tolerance: float = 1e-3
+    """Relative residual at which the fit has converged."""
+    folds: int = 5
+    """Interleaved folds of training views, each described by what the others saw."""
+    cache_mib: int = 1_500
+    """Memory for views kept prepared between conjugate-gradient steps."""
+
+    def __post_init__(self) -> None:
+        _require(0 <= self.degree <= 3, f"field degree must be 0 to 3, got {self.degree}")
+        _require(self.ridge > 0, f"ridge must be positive, got {self.ridge}")
+        _require(
+            0 < self.prior_quantile <= 1,
+            f"prior_quantile must lie in (0, 1], got {self.prior_quantile}",
+        )
+        _require(self.max_steps >= 1, f"max_steps must be at least 1, got {self.max_steps}")
+        _require(self.tolerance > 0, f"tolerance must be positive, got {self.tolerance}")
+        _require(self.folds >= 2, f"folds must be at least 2, got {self.folds}")
+        _require(self.cache_mib >= 0, f"cache_mib must be 0 or more, got {self.cache_mib}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnConfig:
+    """How a view predictor is learned on source scenes."""
+
+    beta: str = "1/10"
+    """Share of a view's pixels that may miss; the target is built for it."""
+    views: Literal["training", "held-out"] = "training"
+    """Source views to learn from. Held-out labels of a source scene make the predictor
+    unfit to certify that scene."""
+    splits: int = 200
+    """Random splits that score a pair of shrinkages."""
+    seed: int = 0
+    """Of the splits."""
+
+    def __post_init__(self) -> None:
+        _require(
+            self.views in ("training", "held-out"),
+            f"views must be training or held-out, got {self.views!r}",
+        )
+        _require(self.splits >= 1, f"splits must be at least 1, got {self.splits}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CertifyConfig:
+    """What is certified, and how."""
+
+    alpha: str = "1/10"
+    """A new view may fall short of its pixel coverage with at most this probability."""
+    beta: str = "1/10"
+    """Share of a view's pixels that may lie outside their boxes."""
+    unit: Literal["deployed", "batch"] = "deployed"
+    """Unit of the view factor: mean one over the training views, so that a camera's box
+    never depends on what else is asked, or over the query batch, as in the paper."""
+    background: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Colour behind the splats, RGB in [0, 1]."""
+    splits: int = 200
+    """Random splits of the diagnostic estimate; the guarantee does not depend on them."""
+    seed: int = 0
+    """Of the diagnostic splits and the permutation test."""
+    field: FieldConfig = dataclasses.field(default_factory=FieldConfig)
+
+    def __post_init__(self) -> None:
+        _require(
+            self.unit in ("deployed", "batch"),
+            f"unit must be deployed or batch, got {self.unit!r}",
+        )
+        _require(
+            all(0 <= c <= 1 for c in self.background),
+            f"background must lie in [0, 1], got {self.background}",
+        )
+        _require(self.splits >= 1, f"splits must be at least 1, got {self.splits}")

@@ -11,6 +11,7 @@ from plyfile import PlyData
 from small_capture import made_scene
 
 from splatcert.config import ConfigError, TrainConfig
+from splatcert.errors import InputError
 from splatcert.raster import native
 from splatcert.raster.interface import render
 from splatcert.scene import scene_from_tensors
@@ -212,7 +213,7 @@ def test_another_request_in_the_same_folder_is_refused(scene, tmp_path):
 
 def test_two_processes_in_one_folder_are_told_so(scene, tmp_path):
     first, second = (TrainingRun(tmp_path, scene, SHORT) for _ in range(2))
-    with first.opened(), pytest.raises(RunError, match="another process is training"):
+    with first.opened(), pytest.raises(InputError, match="another process is training"):
         with second.opened():
             pass
 

@@ -148,8 +148,8 @@ def train_one(options: Train, folder: Path, config: TrainConfig, talk: bool) -> 
 
 def save_metrics(scene: Scene, splats: Any, config: TrainConfig, folder: Path) -> dict[str, Any]:
     """Measure on the held-out views that have a photograph, and store the figures."""
+    from splatcert.artefacts import write_text_whole
     from splatcert.train.metrics import measure, summarise
-    from splatcert.train.run import write_text_whole
 
     names = scene.held_out.with_photo
     views = scene.held_out.reveal("evaluation", names, by="splatcert train") if names else []

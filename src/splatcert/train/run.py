@@ -12,10 +12,7 @@ A run that is killed goes on from its last checkpoint to the same bits as one th
 from __future__ import annotations
 
 import dataclasses
-import fcntl
-import hashlib
 import json
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,6 +23,13 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from splatcert import __version__
+from splatcert.artefacts import (
+    ArtefactError,
+    file_hash,
+    owned_folder,
+    replacing,
+    write_text_whole,
+)
 from splatcert.config import TrainConfig
 from splatcert.errors import InputError
 from splatcert.scene import Scene
@@ -41,27 +45,6 @@ STATISTICS = tuple(field.name for field in dataclasses.fields(DensityStats))
 
 class RunError(InputError):
     """A run folder that cannot be used as asked."""
-
-
-def file_hash(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
-
-
-def write_text_whole(path: Path, text: str) -> None:
-    """Write aside and rename: the old file or the new one, never half."""
-    aside = path.with_name(f".{path.name}.part")
-    try:
-        aside.write_text(text)
-        os.replace(aside, path)
-    except OSError as error:
-        raise RunError(f"cannot write {path}: {error.strerror or error}.") from error
-    finally:
-        aside.unlink(missing_ok=True)
 
 
 def request_of(scene: Scene, config: TrainConfig) -> dict[str, object]:
@@ -119,22 +102,7 @@ class TrainingRun:
     @contextmanager
     def opened(self) -> Iterator[None]:
         """Make the folder, check that it holds this request, keep others out."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            lock = (self.folder / ".lock").open("w")
-        except OSError as error:
-            raise RunError(
-                f"cannot use {self.folder} for a run: {error.strerror}.\n"
-                "  Choose another with --output."
-            ) from error
-        with lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise RunError(
-                    f"another process is training in {self.folder}.\n"
-                    "  Wait for it, or choose another folder with --output."
-                ) from error
+        with owned_folder(self.folder, "training"):
             self._compare()
             yield
 
@@ -195,21 +163,18 @@ class TrainingRun:
         """Store the whole state under a temporary name, then rename."""
         tensors = trainer.table.tensors()
         tensors |= {f"stats.{name}": getattr(trainer.stats, name) for name in STATISTICS}
-        aside = self._checkpoint.with_name(".checkpoint.part")
         try:
-            save_file(
-                {name: t.contiguous() for name, t in tensors.items()},
-                aside,
-                metadata={"step": str(trainer.steps_done), "schema": str(SCHEMA)},
-            )
-            os.replace(aside, self._checkpoint)
-        except (OSError, SafetensorError) as error:
+            with replacing(self._checkpoint) as aside:
+                save_file(
+                    {name: t.contiguous() for name, t in tensors.items()},
+                    aside,
+                    metadata={"step": str(trainer.steps_done), "schema": str(SCHEMA)},
+                )
+        except (ArtefactError, SafetensorError) as error:
             raise RunError(
                 f"cannot write a checkpoint to {self.folder}: {error}.\n"
                 f"  The last one is intact. Free some space and run the same command to go on."
             ) from error
-        finally:
-            aside.unlink(missing_ok=True)
 
     def train(
         self,

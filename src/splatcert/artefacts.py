@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files we leave behind: written aside and renamed, hashed, one owner at a time.
+
+A killed process leaves the old file or the new one, never half of one.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from splatcert.errors import InputError
+
+
+class ArtefactError(InputError):
+    """A file or folder of ours that cannot be written or read."""
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary name beside `path` to write to; renamed to it if all went well."""
+    aside = path.with_name(f".{path.name}.part")
+    try:
+        yield aside
+        os.replace(aside, path)
+    except OSError as error:
+        raise ArtefactError(
+            f"cannot write {path}: {error.strerror or error}.\n"
+            "  What was there before is intact. Free some space, or choose another folder."
+        ) from error
+    finally:
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)
+
+
+def write_text_whole(path: Path, text: str) -> None:
+    """Write a text file aside and rename it."""
+    with replacing(path) as aside:
+        aside.write_text(text)
+
+
+@contextmanager
+def owned_folder(folder: Path, activity: str) -> Iterator[Path]:
+    """Make a folder and keep other processes out of it while `activity` goes on."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / ".lock").open("w")
+    except OSError as error:
+        raise ArtefactError(
+            f"cannot use {folder} for {activity}: {error.strerror}.\n"
+            "  Choose another with --output."
+        ) from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ArtefactError(
+                f"another process is {activity} in {folder}.\n"
+                "  Wait for it, or choose another folder with --output."
+            ) from error
+        yield folder

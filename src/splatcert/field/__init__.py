@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Residual field and observation support, fitted to training views."""
