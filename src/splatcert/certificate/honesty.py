@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a certificate says beside its guarantee: doubts, limits, and an honest estimate.
+
+The guarantee is about views like those calibrated on. It cannot check by itself that a new
+camera is one, nor that the calibration views are alike among themselves; these aids look.
+None of them enters the threshold.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from splatcert.conformal.exchangeability import PermutationTest, permutation_test
+from splatcert.evaluate.splits import calibration_size, draw_splits, estimate, saving
+from splatcert.scene.cameras import Camera
+from splatcert.view.descriptor import FEATURE_NAMES
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class SupportFlag:
+    """Whether a camera stays within what the calibration views have shown."""
+
+    inside: bool
+    reasons: tuple[str, ...] = ()
+    """Where it does not, in words."""
+
+    def words(self) -> str:
+        """One sentence for people."""
+        return "within support" if self.inside else f"out of support: {'; '.join(self.reasons)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SupportLimits:
+    """The extremes of the calibration views; a camera beyond one of them is flagged.
+
+    By exchangeability a view like the m calibration views exceeds each extreme with
+    probability at most 1 / (m + 1), so it is flagged with at most 3 / (m + 1).
+    """
+
+    angle: float
+    """Largest mean angle between a camera and the training cameras of what it sees, radians."""
+    exposure: float
+    """Smallest mean log exposure of what a camera sees."""
+    distance: float
+    """Largest distance to the nearest training camera, over the scene's extent."""
+
+    @classmethod
+    def of(cls, descriptors: Array) -> SupportLimits:
+        """The extremes over views described by rows."""
+        angle, exposure, distance = _measures(descriptors)
+        return cls(
+            angle=float(angle.max()),
+            exposure=float(exposure.min()),
+            distance=float(distance.max()),
+        )
+
+    def check(self, descriptor: Array) -> SupportFlag:
+        """The flag of one camera."""
+        angle, exposure, distance = (float(part[0]) for part in _measures(descriptor[None]))
+        reasons = []
+        if angle > self.angle:
+            reasons.append(
+                f"sees surfaces {math.degrees(angle):.1f} degrees off the directions they were "
+                f"photographed from, calibration views at most {math.degrees(self.angle):.1f}"
+            )
+        if exposure < self.exposure:
+            reasons.append(
+                f"sees surfaces that training views have shown little of (log exposure "
+                f"{exposure:.2f}, calibration views at least {self.exposure:.2f})"
+            )
+        if distance > self.distance:
+            reasons.append(
+                f"stands {distance:.3f} scene extents from the nearest training camera, "
+                f"calibration views at most {self.distance:.3f}"
+            )
+        return SupportFlag(not reasons, tuple(reasons))
+
+
+def _measures(descriptors: Array) -> tuple[Array, Array, Array]:
+    columns = (FEATURE_NAMES.index(name) for name in ("sup_ang_mean", "sup_logE_mean", "g_dnn"))
+    angle, exposure, distance = (descriptors[:, column] for column in columns)
+    return angle, exposure, distance
+
+
+def doubt_exchangeability(
+    scores: Array, order: Sequence[int], cameras: Sequence[Camera], seed: int
+) -> PermutationTest:
+    """Test the calibration scores against capture order and pose, with one p-value."""
+    return permutation_test(
+        scores,
+        {
+            "capture order": np.asarray(order, dtype=np.float64),
+            "camera position": np.array([camera.centre for camera in cameras]),
+            "viewing direction": np.array([camera.forward for camera in cameras]),
+        },
+        seed=seed,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScaleEstimate:
+    """How one scale does over random splits of the held-out views."""
+
+    coverage: float
+    """Share of test views that reach their pixel coverage."""
+    width: float
+    """Mean half-width of test views."""
+    saving: float
+    """Share of the constant scale's width that is not needed; NaN where a width is infinite."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitEstimates:
+    """A diagnostic: the same views split again and again into calibration and test.
+
+    It estimates what the scale is worth. It is not the guarantee, which rests on all
+    calibration views and needs no estimate.
+    """
+
+    splits: int
+    seed: int
+    calibration_views: int
+    """In each split, fewer than the certificate's own."""
+    scales: dict[str, ScaleEstimate]
+    """Of the certified scale, the constant one, each factor alone, and the oracle."""
+
+
+CERTIFIED, CONSTANT = "a b~", "constant"
+
+
+def estimate_by_splits(
+    constant: Array, shaped: Array, factor: Array, alpha: Fraction, *, splits: int, seed: int
+) -> SplitEstimates | None:
+    """What scales cover and cost over random splits; None where the views are too few.
+
+    `constant` and `shaped` are the oracle factors a*_v of the constant scale and of the
+    shape b~; a view's score under a factor a is a*_v / a_v (prop:oracle).
+    """
+    views = len(factor)
+    size = calibration_size(views)
+    if size >= views:
+        return None
+    drawn = draw_splits(views, size, count=splits, seed=seed)
+    ones = np.ones(views)
+    pairs = {
+        CERTIFIED: (shaped, factor),
+        "a only": (constant, factor),
+        "b~ only": (shaped, ones),
+        CONSTANT: (constant, ones),
+        "oracle a": (shaped, shaped),
+    }
+    found = {name: estimate(oracle, a, alpha, drawn) for name, (oracle, a) in pairs.items()}
+    base = found[CONSTANT].mean_width
+    return SplitEstimates(
+        splits=splits,
+        seed=seed,
+        calibration_views=size,
+        scales={
+            name: ScaleEstimate(
+                coverage=float(one.coverage),
+                width=float(one.mean_width),
+                saving=float(saving(one.mean_width, base)),
+            )
+            for name, one in found.items()
+        },
+    )
