@@ -6,7 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from splatcert.certificate.honesty import SupportFlag
@@ -29,15 +31,20 @@ class CertifiedBoxes:
 
     @classmethod
     def around(
-        cls, center: Tensor, shape: Tensor, factor: float, threshold: float, support: SupportFlag
+        cls,
+        center: Tensor,
+        scale: NDArray[np.float64],
+        factor: float,
+        threshold: float,
+        support: SupportFlag,
     ) -> CertifiedBoxes:
-        """Boxes of half-width q a b~, each rounded to the next larger float32.
+        """Boxes of half-width q s, each rounded to the next larger float32.
 
         Eight-bit photographs put many pixels exactly on an edge; rounding outwards keeps
         every pixel that the score counts as covered inside its box.
         """
-        exact = threshold * scale_of(shape, factor)
-        return cls(center, _outwards(exact.float(), inf), factor, threshold, support)
+        half_width = torch.from_numpy(threshold * scale).to(center)
+        return cls(center, _outwards(half_width, inf), factor, threshold, support)
 
     @property
     def lower(self) -> Tensor:
@@ -52,11 +59,6 @@ class CertifiedBoxes:
     def contains(self, image: Tensor) -> Tensor:
         """Whether each pixel of a photo [H, W, 3] lies inside its box, [H, W]."""
         return ((self.lower <= image) & (image <= self.upper)).all(dim=-1)
-
-
-def scale_of(shape: Tensor, factor: float) -> Tensor:
-    """s = a b~ (eq:scale), in float64, [H, W]."""
-    return factor * shape.double()
 
 
 def _outwards(values: Tensor, towards: float) -> Tensor:

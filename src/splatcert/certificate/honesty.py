@@ -23,6 +23,9 @@ from splatcert.view.descriptor import FEATURE_NAMES
 
 Array = NDArray[np.float64]
 
+SIZE_SLACK = 1.1
+"""Cropping and undistortion make sizes differ a little; more is another resolution."""
+
 
 @dataclass(frozen=True)
 class SupportFlag:
@@ -41,8 +44,8 @@ class SupportFlag:
 class SupportLimits:
     """The extremes of the calibration views; a camera beyond one of them is flagged.
 
-    By exchangeability a view like the m calibration views exceeds each extreme with
-    probability at most 1 / (m + 1), so it is flagged with at most 3 / (m + 1).
+    By exchangeability a view like the m calibration views lies beyond one of the first
+    three with probability at most 3 / (m + 1); more flags than that mean another kind of view.
     """
 
     angle: float
@@ -51,21 +54,31 @@ class SupportLimits:
     """Smallest mean log exposure of what a camera sees."""
     distance: float
     """Largest distance to the nearest training camera, over the scene's extent."""
+    pixels: tuple[int, int]
+    """Fewest and most pixels of a view; a picture of another size is another question."""
 
     @classmethod
-    def of(cls, descriptors: Array) -> SupportLimits:
+    def of(cls, descriptors: Array, cameras: Sequence[Camera]) -> SupportLimits:
         """The extremes over views described by rows."""
         angle, exposure, distance = _measures(descriptors)
+        pixels = [camera.width * camera.height for camera in cameras]
         return cls(
             angle=float(angle.max()),
             exposure=float(exposure.min()),
             distance=float(distance.max()),
+            pixels=(min(pixels), max(pixels)),
         )
 
-    def check(self, descriptor: Array) -> SupportFlag:
+    def check(self, descriptor: Array, camera: Camera) -> SupportFlag:
         """The flag of one camera."""
         angle, exposure, distance = (float(part[0]) for part in _measures(descriptor[None]))
+        fewest, most = self.pixels
         reasons = []
+        if not fewest / SIZE_SLACK <= camera.width * camera.height <= most * SIZE_SLACK:
+            reasons.append(
+                f"has {camera.width} x {camera.height} pixels, calibration views {fewest:,} to "
+                f"{most:,} in all"
+            )
         if angle > self.angle:
             reasons.append(
                 f"sees surfaces {math.degrees(angle):.1f} degrees off the directions they were "

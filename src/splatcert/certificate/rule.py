@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from splatcert.scale import shape, view_factor
+from splatcert.certificate.record import ScaleRecord
+from splatcert.scale import shape, unit_of, view_factor
+from splatcert.view.descriptor import FEATURE_NAMES
 from splatcert.view.predictor import FeatureUnits, ViewPredictor
 
 Array = NDArray[np.float64]
@@ -45,8 +47,28 @@ class ScaleRule:
         """The rule for descriptors of training views [T, 24] and of the query batch [V, 24]."""
         units = FeatureUnits.from_descriptors(training)
         raw = raw_predictions(predictor, units, training if unit == "deployed" else batch)
-        # A mean that does not depend on the order of views, to the last bit.
-        return cls(predictor, units, unit, float(np.sort(raw).mean()))
+        return cls(predictor, units, unit, unit_of(raw))
+
+    @classmethod
+    def of(cls, record: ScaleRecord) -> ScaleRule:
+        """The rule that a certificate has stored."""
+        stored = record.predictor
+        predictor = None if stored is None else ViewPredictor.from_json(stored)
+        means, stds = np.array(record.feature_means), np.array(record.feature_stds)
+        return cls(predictor, FeatureUnits(means, stds), record.unit, record.reference)
+
+    def record(self) -> ScaleRecord:
+        """The rule for a certificate to store."""
+        return ScaleRecord(
+            lambda_a=self.lambda_a,
+            lambda_b=self.lambda_b,
+            unit=self.unit,
+            reference=self.reference,
+            predictor=None if self.predictor is None else self.predictor.to_json(),
+            features=FEATURE_NAMES,
+            feature_means=tuple(self.units.mean.tolist()),
+            feature_stds=tuple(self.units.std.tolist()),
+        )
 
     @property
     def lambda_a(self) -> Fraction:
@@ -67,9 +89,9 @@ class ScaleRule:
         """a_v of one view."""
         return float(self.factors(descriptor[None])[0])
 
-    def shape(self, field: Tensor) -> Tensor:
-        """b~ of a rendered field, within-view mean one, [H, W]."""
-        return shape(field, self.lambda_b)
+    def shape(self, field: Tensor) -> Array:
+        """b~ of a rendered field, within-view mean one, float64 [H, W]."""
+        return shape(field.cpu().numpy().astype(np.float64), self.lambda_b)
 
 
 def raw_predictions(
