@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatcert.certificate.boxes import CertifiedBoxes
-from splatcert.certificate.record import QueryRecord, Record, ScaleRecord
+from splatcert.certificate.record import Record
 from splatcert.certificate.rule import ScaleRule
 from splatcert.errors import InputError
 from splatcert.evaluate.views import SceneViews
 from splatcert.field.fit import FieldFit
 from splatcert.scene.cameras import Camera
 from splatcert.splats.gaussians import Splats
+from splatcert.view.descriptor import CameraGeometry
 from splatcert.view.query import Observed
 
 
@@ -90,8 +91,7 @@ class Certificate:
     def predict(self, camera: Camera) -> CertifiedBoxes:
         """Boxes for one camera; the same whatever else is asked before, after or with it."""
         query = self.observed.query(camera, backend=self.record.renderer.backend)
-        factor = self.rule.factor(query.descriptor)
-        scale = factor * self.rule.shape(query.field)
+        scale, factor = self.rule.scale(query), self.rule.factor(query.descriptor)
         flag = self.record.support.check(query.descriptor, camera)
         return CertifiedBoxes.around(query.center, scale, factor, self.threshold, flag)
 
@@ -104,3 +104,15 @@ class Certificate:
         from splatcert.certificate.store import save_certificate
 
         return save_certificate(self, Path(folder))
+
+
+def observe(
+    splats: Splats,
+    fit: FieldFit,
+    cameras: Sequence[Camera],
+    extent: float,
+    background: tuple[float, float, float],
+) -> Observed:
+    """The model with all that its training views, at these cameras, tell of it."""
+    geometry = CameraGeometry(cameras, extent)
+    return Observed(splats, fit.field, fit.support.total, geometry, background)

@@ -9,7 +9,7 @@ None of them enters the threshold.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from splatcert.conformal.exchangeability import PermutationTest, permutation_test
 from splatcert.evaluate.splits import calibration_size, draw_splits, estimate, saving
+from splatcert.evaluate.views import SceneViews
 from splatcert.scene.cameras import Camera
 from splatcert.view.descriptor import FEATURE_NAMES
 
@@ -104,15 +105,20 @@ def _measures(descriptors: Array) -> tuple[Array, Array, Array]:
 
 
 def doubt_exchangeability(
-    scores: Array, order: Sequence[int], cameras: Sequence[Camera], seed: int
+    scores: Mapping[str, float], cameras: Mapping[str, Camera], seed: int
 ) -> PermutationTest:
-    """Test the calibration scores against capture order and pose, with one p-value."""
+    """Test the calibration scores against capture order and pose, with one p-value.
+
+    The order of capture is that of the names of all views; `cameras` holds them all.
+    """
+    place = {name: index for index, name in enumerate(sorted(cameras))}
+    chosen = [cameras[name] for name in scores]
     return permutation_test(
-        scores,
+        list(scores.values()),
         {
-            "capture order": np.asarray(order, dtype=np.float64),
-            "camera position": np.array([camera.centre for camera in cameras]),
-            "viewing direction": np.array([camera.forward for camera in cameras]),
+            "capture order": [place[name] for name in scores],
+            "camera position": np.array([camera.centre for camera in chosen]),
+            "viewing direction": np.array([camera.forward for camera in chosen]),
         },
         seed=seed,
     )
@@ -147,41 +153,48 @@ class SplitEstimates:
 
 
 CERTIFIED, CONSTANT = "a b~", "constant"
+SMALLEST = 1e-12
+"""A perfectly rendered view has oracle factor zero, which is no scale."""
+Levels = tuple[Fraction, Fraction]
+"""alpha and beta."""
 
 
 def estimate_by_splits(
-    constant: Array, shaped: Array, factor: Array, alpha: Fraction, *, splits: int, seed: int
+    views: SceneViews,
+    factors: Mapping[str, float],
+    guarantee: Levels,
+    lambda_b: Fraction,
+    *,
+    splits: int,
+    seed: int,
 ) -> SplitEstimates | None:
     """What scales cover and cost over random splits; None where the views are too few.
 
-    `constant` and `shaped` are the oracle factors a*_v of the constant scale and of the
-    shape b~; a view's score under a factor a is a*_v / a_v (prop:oracle).
+    From oracle factors alone: a view's score under a factor a is a*_v / a_v (prop:oracle),
+    and its mean half-width q a_v. `factors` names the calibration views.
     """
-    views = len(factor)
-    size = calibration_size(views)
-    if size >= views:
+    size = calibration_size(len(factors))
+    if size >= len(factors):
         return None
-    drawn = draw_splits(views, size, count=splits, seed=seed)
-    ones = np.ones(views)
+    alpha, beta = guarantee
+    rows = [views.held_out.names.index(name) for name in factors]
+    constant = views.oracle("held-out", beta, 0)[rows]
+    shaped = views.oracle("held-out", beta, lambda_b)[rows]
+    factor, one = np.array(list(factors.values())), np.ones(len(factors))
     pairs = {
         CERTIFIED: (shaped, factor),
         "a only": (constant, factor),
-        "b~ only": (shaped, ones),
-        CONSTANT: (constant, ones),
-        "oracle a": (shaped, shaped),
+        "b~ only": (shaped, one),
+        CONSTANT: (constant, one),
+        "oracle a": (shaped, np.maximum(shaped, SMALLEST)),
     }
+    drawn = draw_splits(len(factors), size, count=splits, seed=seed)
     found = {name: estimate(oracle, a, alpha, drawn) for name, (oracle, a) in pairs.items()}
     base = found[CONSTANT].mean_width
-    return SplitEstimates(
-        splits=splits,
-        seed=seed,
-        calibration_views=size,
-        scales={
-            name: ScaleEstimate(
-                coverage=float(one.coverage),
-                width=float(one.mean_width),
-                saving=float(saving(one.mean_width, base)),
-            )
-            for name, one in found.items()
-        },
-    )
+    estimates = {
+        name: ScaleEstimate(
+            coverage=one.coverage, width=one.mean_width, saving=saving(one.mean_width, base)
+        )
+        for name, one in found.items()
+    }
+    return SplitEstimates(splits=splits, seed=seed, calibration_views=size, scales=estimates)

@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import field as entry
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from splatcert.certificate.provenance import label_hash, photo_file_hash, tensor_hash
+from splatcert.certificate.provenance import tensor_hash
 from splatcert.certificate.rule import ScaleRule
 from splatcert.conformal.calibrate import view_score, view_scores
 from splatcert.conformal.maps import MapError, rgb_residual
@@ -23,7 +24,7 @@ from splatcert.view.query import Query
 Array = NDArray[np.float64]
 
 BETAS = tuple(Fraction(n, 100) for n in (1, 2, 5, 10, 15, 20, 30))
-"""Pixel levels for which every view's scores are kept, beside the one asked for."""
+"""Pixel levels at which every view's scores are kept, beside the one asked for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,73 +39,92 @@ class Description:
     field: str
     """Hash of the rendered residual field."""
 
-
-def describe(name: str, camera: Camera, query: Query) -> Description:
-    """What is kept of a query when its maps are let go."""
-    field_mean = float(query.field.cpu().numpy().mean(dtype=np.float64))
-    return Description(name, camera, query.descriptor, field_mean, tensor_hash(query.field))
+    @classmethod
+    def of(cls, name: str, camera: Camera, query: Query) -> Description:
+        """What is kept of a query when its maps are let go."""
+        field = tensor_hash(query.field)
+        return cls(name, camera, query.descriptor, query.field_mean, field)
 
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """What a view's label says."""
+    """What a view's label says of its render."""
 
     oracle: Array
-    """a*_v for each beta and each shrinkage of the shape, [betas, lambdas]."""
+    """a*_v (eq:oracle-factor) at each beta and each shrinkage of the shape."""
     pixels: int
+    """Pixels that count."""
     psnr: float
-    image: str
-    """Hash of the pixels that were compared."""
-    file: str | None
-    score: float | None = None
-    """R_v under a rule, where one was given."""
+    score: float
+    """R_v (eq:view-score) under a rule, NaN where none was given."""
 
 
 def measure(
     view: LabelledView,
     query: Query,
     betas: Sequence[Fraction],
-    rule: ScaleRule | None = None,
-    beta: Fraction | None = None,
+    scored: tuple[ScaleRule, Fraction] | None = None,
 ) -> Measurement:
-    """Compare a photograph with its prediction; the score itself only under a frozen rule."""
+    """Compare a photograph with its render; scored by a rule and a beta if they are given."""
     image, center = view.image().cpu().numpy(), query.center.cpu().numpy()
     mask = view.mask().cpu().numpy() if view.has_mask else None
-    residual = rgb_residual(image, center)
-    field = query.field.cpu().numpy().astype(np.float64)
+    residual, score = rgb_residual(image, center), float("nan")
+    b = query.field.cpu().numpy().astype(np.float64)
     try:
-        columns = [view_scores(residual, shape(field, l), betas, mask) for l in LAMBDA_GRID]
-        score = None
-        if rule is not None and beta is not None:
-            scale = rule.factor(query.descriptor) * rule.shape(query.field)
-            score = view_score(residual, scale, beta, mask)
+        columns = [view_scores(residual, shape(b, l), betas, mask) for l in LAMBDA_GRID]
+        if scored is not None:
+            rule, beta = scored
+            score = view_score(residual, rule.scale(query), beta, mask)
     except MapError as error:
         raise MapError(f"view {view.name!r}: {error}") from None
     counted = np.ones(residual.shape, dtype=bool) if mask is None else mask
-    squared = ((image[counted].astype(np.float64) - center[counted]) ** 2).mean()
-    return Measurement(
-        oracle=np.stack(columns, axis=1),
-        pixels=int(counted.sum()),
-        psnr=float(-10 * np.log10(max(squared, 1e-12))),
-        image=label_hash(view),
-        file=photo_file_hash(view),
-        score=score,
-    )
+    squared = float(np.square(image[counted].astype(np.float64) - center[counted]).mean())
+    psnr = -10 * float(np.log10(max(squared, 1e-12)))
+    return Measurement(np.stack(columns, axis=1), int(counted.sum()), psnr, score)
 
 
-def tabulate(
-    views: Sequence[Description], measured: Sequence[Measurement | None], betas: Sequence[Fraction]
-) -> ViewTable:
-    """Rows of a `views.npz`; a view without a label has NaN where one would be needed."""
-    unknown = np.full((len(betas), len(LAMBDA_GRID)), np.nan)
-    sizes = [view.camera.width * view.camera.height for view in views]
-    return ViewTable(
-        names=tuple(view.name for view in views),
-        descriptors=np.array([view.descriptor for view in views]),
-        oracle=np.array([unknown if one is None else one.oracle for one in measured]),
-        field_means=np.array([view.field_mean for view in views]),
-        pixels=np.array(
-            [s if one is None else one.pixels for s, one in zip(sizes, measured, strict=True)]
-        ),
-        psnr=np.array([np.nan if one is None else one.psnr for one in measured]),
-    )
+@dataclass(frozen=True, eq=False)
+class ViewGroup:
+    """Views in order of their names, with measurements of those whose labels were used."""
+
+    described: tuple[Description, ...]
+    measured: Mapping[str, Measurement] = entry(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names in order."""
+        return tuple(view.name for view in self.described)
+
+    @property
+    def cameras(self) -> tuple[Camera, ...]:
+        """Cameras in order."""
+        return tuple(view.camera for view in self.described)
+
+    @property
+    def descriptors(self) -> Array:
+        """Rows in order, [n, 24]."""
+        return np.array([view.descriptor for view in self.described])
+
+    def chosen(self, names: Sequence[str]) -> ViewGroup:
+        """Only these views."""
+        kept = set(names)
+        return ViewGroup(tuple(v for v in self.described if v.name in kept), self.measured)
+
+    def table(self, betas: Sequence[Fraction]) -> ViewTable:
+        """Rows of a `views.npz`; NaN where a label would be needed and was not used."""
+        unknown = np.full((len(betas), len(LAMBDA_GRID)), np.nan)
+        rows = [
+            self.measured.get(
+                view.name,
+                Measurement(unknown, view.camera.width * view.camera.height, np.nan, np.nan),
+            )
+            for view in self.described
+        ]
+        return ViewTable(
+            names=self.names,
+            descriptors=self.descriptors,
+            oracle=np.array([row.oracle for row in rows]),
+            field_means=np.array([view.field_mean for view in self.described]),
+            pixels=np.array([row.pixels for row in rows]),
+            psnr=np.array([row.psnr for row in rows]),
+        )

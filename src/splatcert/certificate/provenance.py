@@ -67,6 +67,11 @@ def camera_hash(camera: Camera) -> str:
     return hashlib.sha256(packed).hexdigest()
 
 
+def place_hash(camera: Camera) -> str:
+    """Where a camera stands and looks, whatever its pixel grid."""
+    return hashlib.sha256(camera.world_to_camera.astype("<f8").tobytes()).hexdigest()
+
+
 def label_hash(view: LabelledView) -> str:
     """The pixels of a labelled view as they are compared, and which of them count."""
     digest = hashlib.sha256()

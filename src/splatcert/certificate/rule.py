@@ -9,12 +9,12 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from splatcert.certificate.record import ScaleRecord
 from splatcert.scale import shape, unit_of, view_factor
 from splatcert.view.descriptor import FEATURE_NAMES
 from splatcert.view.predictor import FeatureUnits, ViewPredictor
+from splatcert.view.query import Query
 
 Array = NDArray[np.float64]
 Unit = Literal["deployed", "batch"]
@@ -89,9 +89,10 @@ class ScaleRule:
         """a_v of one view."""
         return float(self.factors(descriptor[None])[0])
 
-    def shape(self, field: Tensor) -> Array:
-        """b~ of a rendered field, within-view mean one, float64 [H, W]."""
-        return shape(field.cpu().numpy().astype(np.float64), self.lambda_b)
+    def scale(self, query: Query) -> Array:
+        """s = a b~ (eq:scale) of a query, float64 [H, W]."""
+        field = query.field.cpu().numpy().astype(np.float64)
+        return self.factor(query.descriptor) * shape(field, self.lambda_b)
 
 
 def raw_predictions(

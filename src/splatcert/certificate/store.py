@@ -12,6 +12,7 @@ holds a whole certificate or none.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,17 @@ from typing import Any
 from splatcert.artefacts import ArtefactError, file_hash, write_text_whole
 from splatcert.certificate.certificate import Certificate, CertificateError
 from splatcert.certificate.plain import PlainError, from_plain, to_plain
-from splatcert.certificate.provenance import renderer_of, splats_hash
-from splatcert.certificate.record import FORMAT, SCHEMA, Record
-from splatcert.certificate.seal import seal_of
+from splatcert.certificate.provenance import joint_hash, renderer_of, splats_hash
+from splatcert.certificate.record import (
+    FORMAT,
+    SCHEMA,
+    ModelRecord,
+    Record,
+    RendererRecord,
+    TrainingRecord,
+)
+from splatcert.certificate.seal import canonical, seal_of
+from splatcert.config import FieldConfig
 from splatcert.evaluate.views import SceneViews
 from splatcert.field.fit import FieldFit
 from splatcert.field.store import load_field, save_field
@@ -29,6 +38,8 @@ from splatcert.splats.gaussians import Splats
 from splatcert.view.descriptor import check_schema
 
 MAIN, FIELD, VIEWS = "certificate.json", "field.safetensors", "views.npz"
+KEPT = ".field.safetensors"
+"""A field that was fitted for a certificate which is not finished yet."""
 MAX_BYTES = 1 << 28
 
 
@@ -43,13 +54,32 @@ def save_certificate(certificate: Certificate, folder: Path) -> Path:
             f"cannot write a certificate to {folder}: {error.strerror}.\n"
             "  Choose another folder with --output."
         ) from error
-    save_field(folder / FIELD, certificate.fit)
+    record = certificate.record
+    inputs = field_inputs(record.model, record.training, record.renderer, record.config.field)
+    save_field(folder / FIELD, certificate.fit, inputs=inputs)
     certificate.views.save(folder / VIEWS)
     files = {name: file_hash(folder / name) for name in (FIELD, VIEWS)}
-    content = to_plain(replace(certificate.record, files=files, seal=""))
+    content = to_plain(replace(record, files=files, seal=""))
     content["seal"] = seal_of(content)
     write_text_whole(folder / MAIN, json.dumps(content, indent=1) + "\n")
+    (folder / KEPT).unlink(missing_ok=True)
     return folder
+
+
+def field_inputs(
+    model: ModelRecord,
+    training: Sequence[TrainingRecord],
+    renderer: RendererRecord,
+    config: FieldConfig,
+) -> dict[str, str]:
+    """Hashes of all that a fitted field depends on; its file names them."""
+    return {
+        "splats": model.splats,
+        "images": joint_hash({view.name: view.image for view in training}),
+        "poses": joint_hash({view.name: view.pose for view in training}),
+        "renderer": joint_hash([canonical(to_plain(renderer))]),
+        "settings": joint_hash([canonical(to_plain(config))]),
+    }
 
 
 def load_certificate(path: str | Path, splats: Splats | None = None) -> Certificate:
@@ -126,7 +156,8 @@ def read_parts(folder: Path, record: Record) -> tuple[FieldFit, SceneViews]:
     views = SceneViews.load(folder / VIEWS)
     check_schema(views.schema, str(folder / VIEWS))
     check_schema(record.scale.features, str(folder / MAIN))
-    return load_field(folder / FIELD), views
+    inputs = field_inputs(record.model, record.training, record.renderer, record.config.field)
+    return load_field(folder / FIELD, gaussians=record.model.gaussians, inputs=inputs), views
 
 
 def _check_renderer(record: Record, folder: Path) -> None:
