@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only file that sees Python. Shapes, dtypes, devices and contiguity are checked here;
-// the kernels below trust what they get.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
+// Python sees the bindings and nothing else. Shapes, dtypes, devices and contiguity are
+// checked here; the kernels below trust what they get.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -14,37 +12,12 @@
 #include <memory>
 #include <stdexcept>
 
+#include "arrays.hpp"
 #include "dispatch.hpp"
 
-namespace nb = nanobind;
 using namespace splat;
 
 namespace {
-
-using F1 = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using F2 = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using F3 = nb::ndarray<const float, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
-using D2 = nb::ndarray<const double, nb::shape<4, 4>, nb::c_contig, nb::device::cpu>;
-using B1 = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using B2 = nb::ndarray<const uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using I2 = nb::ndarray<const int32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Out1 = nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Out2 = nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Out3 = nb::ndarray<float, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
-
-template <class A>
-void expect(const A& array, const char* name, std::initializer_list<std::size_t> shape) {
-    std::size_t axis = 0;
-    bool same = array.ndim() == shape.size();
-    for (std::size_t n : shape) same = same && array.shape(axis++) == n;
-    if (same) return;
-    std::string got, want;
-    for (std::size_t k = 0; k < array.ndim(); ++k)
-        got += (k ? ", " : "") + std::to_string(array.shape(k));
-    for (std::size_t n : shape) want += (want.empty() ? "" : ", ") + std::to_string(n);
-    throw std::invalid_argument(std::string(name) + " has shape [" + got + "], expected [" + want +
-                                "]");
-}
 
 RawSplats raw_splats(const F2& means, const F2& quats, const F2& log_scales, const F1& logits) {
     const std::size_t n = means.shape(0);
@@ -234,6 +207,8 @@ public:
         return {rows * half_width, view_.entries.size * tile_pixels};
     }
 
+    const View& view() const { return view_; }
+
 private:
     template <class T>
     static nb::ndarray<nb::numpy, T, nb::ndim<1>> owned(const std::vector<T>& values) {
@@ -322,6 +297,8 @@ void adam(const Out2& parameter, const F2& grad, const Out2& first, const Out2& 
 
 }  // namespace
 
+const View& prepared_view(nb::handle object) { return nb::cast<PreparedView&>(object).view(); }
+
 NB_MODULE(_native, m) {
     nb::set_leak_warnings(false);  // autograd graphs may outlive the interpreter's last breath
     m.doc() = "Native kernels of splatcert's CPU renderer";
@@ -379,4 +356,5 @@ NB_MODULE(_native, m) {
         .def_prop_ro("entries", &PreparedView::entries)
         .def_prop_ro("bytes", &PreparedView::bytes)
         .def_prop_ro("pairs", &PreparedView::pairs);
+    bind_field(m);
 }

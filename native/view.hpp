@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "field.hpp"
 #include "pool.hpp"
 
 namespace splat {
@@ -118,6 +119,7 @@ struct Kernels {
                            float* grad_sh);
     void (*loss)(LossRequest&);
     void (*adam)(const AdamRequest&);
+    const FieldKernels* field;
 };
 
 const Kernels* kernels_avx512();
