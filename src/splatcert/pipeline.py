@@ -64,9 +64,7 @@ def certify(
     # Phase 2: the scene's training views, labels allowed.
     seen = tuple(training_record(view) for view in scene.training)
     fit = fitted_field(request, seen, folder)
-    observed = observe(
-        splats, fit, scene.training.cameras, scene.extent, request.config.background
-    )
+    observed = observe(splats, fit, scene.training.cameras, scene.extent, request.config.background)
     training = study_training(request, observed, fit)
 
     # Phase 3: the whole query batch, no labels.

@@ -28,9 +28,7 @@ class FrozenScales:
     """Hand-overs of held-out labels up to this moment."""
 
     @classmethod
-    def of(
-        cls, rule: ScaleRule, batch: Sequence[Description], ledger: LabelLedger
-    ) -> FrozenScales:
+    def of(cls, rule: ScaleRule, batch: Sequence[Description], ledger: LabelLedger) -> FrozenScales:
         """Fix the scales of these views."""
         queries = {
             view.name: QueryRecord(

@@ -23,11 +23,13 @@ from splatcert.certificate.honesty import (
 )
 from splatcert.certificate.measure import BETAS, ViewGroup
 from splatcert.certificate.provenance import (
+    LABEL,
+    PLACE,
     CameraRecord,
     camera_hash,
     label_hash,
-    place_hash,
     photo_file_hash,
+    place_hash,
     renderer_of,
     splats_hash,
 )
@@ -235,8 +237,8 @@ def scene_views(
     """
     hashes = {"splats": splats_hash(request.splats)}
     for view in (*found.seen, *calibration):
-        hashes[f"label {view.name}"] = view.file or view.image
-        hashes[f"place {view.name}"] = place_hash(view.camera.camera())
+        hashes[LABEL + view.name] = view.file or view.image
+        hashes[PLACE + view.name] = place_hash(view.camera.camera())
     return SceneViews(
         scene=request.scene.path.name,
         schema=FEATURE_NAMES,

@@ -12,7 +12,7 @@ import hashlib
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -86,6 +86,31 @@ def photo_file_hash(view: LabelledView) -> str | None:
     """The photograph's file as it lies on disk; None for pictures that were never one."""
     source = view.source
     return file_hash(source.photo.path) if isinstance(source, FilePixels) else None
+
+
+LABEL, PLACE = "label ", "place "
+"""Before a view's name in the hashes of a `views.npz`: its photograph, its camera's place."""
+
+
+@dataclass(frozen=True)
+class LearnedLabel:
+    """A label that a predictor has learned from."""
+
+    place: tuple[str, str, str]
+    """Names of scene and view, and the hash of where the camera stood."""
+    photo: str
+    """Hash of the photograph."""
+
+
+def learned_labels(card: Mapping[str, Any]) -> list[LearnedLabel]:
+    """The labels behind a predictor, as its card names them."""
+    found = []
+    for scene in card.get("scenes", ()):
+        hashes = scene.get("hashes", {})
+        for name in scene.get("labels", ()):
+            place = (str(scene.get("scene")), name, hashes.get(PLACE + name, ""))
+            found.append(LearnedLabel(place, hashes.get(LABEL + name, "")))
+    return found
 
 
 def joint_hash(parts: Mapping[str, str] | Iterable[str]) -> str:

@@ -7,13 +7,19 @@ time (a model that does not belong to the capture).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 
-from splatcert.certificate.provenance import camera_hash
+from splatcert.certificate.provenance import (
+    label_hash,
+    learned_labels,
+    photo_file_hash,
+    place_hash,
+)
 from splatcert.errors import InputError
 from splatcert.raster.frame_check import fit_photos, sample_photos
 from splatcert.raster.interface import Backend
 from splatcert.scene.paths import listed
+from splatcert.scene.roles import CalibrationView
 from splatcert.scene.scene import Scene
 from splatcert.splats.gaussians import Splats
 from splatcert.view.predictor import ViewPredictor
@@ -67,9 +73,7 @@ def refuse_unfit_views(scene: Scene) -> None:
 def refuse_unlike_model(scene: Scene, splats: Splats, background: Colour, backend: Backend) -> None:
     """Splats with bad values, of another capture, or in another frame."""
     splats.check_finite()
-    fit = fit_photos(
-        splats, sample_photos(scene.training), background=background, backend=backend
-    )
+    fit = fit_photos(splats, sample_photos(scene.training), background=background, backend=backend)
     if not fit.is_likeness:
         raise WrongModelError(
             f"the model does not show what was photographed: on {fit.photos} training views its\n"
@@ -80,17 +84,22 @@ def refuse_unlike_model(scene: Scene, splats: Splats, background: Colour, backen
 
 
 def refuse_informed_predictor(
-    predictor: ViewPredictor | None, scene: str, labels: Mapping[str, str], poses: Mapping[str, str]
+    predictor: ViewPredictor | None, scene: Scene, calibration: Sequence[CalibrationView] = ()
 ) -> None:
     """A predictor that learned from labels which are to calibrate now.
 
-    `labels` are hashes of photographs by view name, where they are known yet, `poses` those
-    of cameras. The same photograph is enough; before any is read, the same view name at the
-    same place in a scene of the same name is.
+    Before labels are handed out, a held-out view of the same name at the same place in a
+    scene of the same name is enough; afterwards, the same photograph anywhere.
     """
-    if predictor is None:
-        return
-    shared = sorted(_shared(predictor, scene, labels, poses))
+    learned = [] if predictor is None else learned_labels(predictor.card)
+    places = {
+        view.name: (scene.path.name, view.name, place_hash(view.camera)) for view in scene.held_out
+    }
+    photos = {view.name: photo_file_hash(view) or label_hash(view) for view in calibration}
+    shared = sorted(
+        {name for name, place in places.items() if place in {one.place for one in learned}}
+        | {name for name, photo in photos.items() if photo in {one.photo for one in learned}}
+    )
     if shared:
         raise PredictorError(
             f"the predictor learned from labels of {len(shared)} views that are to calibrate now: "
@@ -98,9 +107,3 @@ def refuse_informed_predictor(
             "  Its scale has seen them, so the guarantee would not hold. Use a predictor learned "
             "on\n  other scenes, or --predictor none."
         )
-
-
-def _shared(
-    predictor: ViewPredictor, scene: str, labels: Mapping[str, str], poses: Mapping[str, str]
-) -> Iterable[str]:
-    raise NotImplementedError

@@ -90,7 +90,7 @@ class ScaleRule:
         return float(self.factors(descriptor[None])[0])
 
     def scale(self, query: Query) -> Array:
-        """s = a b~ (eq:scale) of a query, float64 [H, W]."""
+        """S = a b~ (eq:scale) of a query, float64 [H, W]."""
         field = query.field.cpu().numpy().astype(np.float64)
         return self.factor(query.descriptor) * shape(field, self.lambda_b)
 

@@ -166,7 +166,9 @@ def _check_renderer(record: Record, folder: Path) -> None:
     there = {"name": stored.name, "version": stored.version, "constants": stored.constants}
     if here == there:
         return
-    differing = [f"{key} {there[key]} (here {here[key]})" for key in there if here[key] != there[key]]
+    differing = [
+        f"{key} {there[key]} (here {here[key]})" for key in there if here[key] != there[key]
+    ]
     raise CertificateError(
         f"{folder} was made with another renderer: {'; '.join(differing)}.\n"
         "  Its boxes are about that renderer's pixels. Use that version, or certify again."
@@ -178,7 +180,9 @@ def _check_splats(record: Record, splats: Splats, folder: Path) -> None:
     if splats_hash(splats) == stored.splats:
         return
     mode = {True: "antialiased", False: "classic"}
-    there = f"{stored.gaussians:,} Gaussians of degree {stored.sh_degree}, {mode[stored.antialiased]}"
+    there = (
+        f"{stored.gaussians:,} Gaussians of degree {stored.sh_degree}, {mode[stored.antialiased]}"
+    )
     here = f"{len(splats):,} of degree {splats.sh_degree}, {mode[splats.antialiased]}"
     raise CertificateError(
         f"{folder} was made for another model.\n"

@@ -8,33 +8,13 @@ threshold by two roads that share no code. `verify_folder` needs the certificate
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from splatcert.artefacts import ArtefactError, file_hash
-from splatcert.certificate.certificate import Certificate, freeze_hash, stated_guarantee
-from splatcert.certificate.honesty import (
-    SupportLimits,
-    doubt_exchangeability,
-    estimate_by_splits,
-)
-from splatcert.certificate.plain import to_plain
-from splatcert.certificate.record import Record
-from splatcert.certificate.rule import ScaleRule
 from splatcert.certificate.seal import seal_of
-from splatcert.certificate.store import CertificateError, read_content, read_parts
-from splatcert.certificate.provenance import camera_hash
-from splatcert.conformal.calibrate import threshold_of
-from splatcert.conformal.order import outer_rank
-from splatcert.conformal.risk_control import risk_control_threshold
+from splatcert.certificate.store import read_content, read_parts
 from splatcert.errors import InputError
-from splatcert.evaluate.views import SceneViews
-from splatcert.scene.paths import listed
 
 TOLERANCE = 1e-4
 """Relative difference of recomputed scores that another machine's rounding may explain."""
