@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only file that sees Python. Shapes, dtypes, devices and contiguity are checked here;
-// the kernels below trust what they get.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
+// The binding files alone see Python. Shapes, dtypes, devices and contiguity are checked
+// here; the kernels below trust what they get.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -14,37 +12,11 @@
 #include <memory>
 #include <stdexcept>
 
-#include "dispatch.hpp"
+#include "bindings.hpp"
 
-namespace nb = nanobind;
 using namespace splat;
 
 namespace {
-
-using F1 = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using F2 = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using F3 = nb::ndarray<const float, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
-using D2 = nb::ndarray<const double, nb::shape<4, 4>, nb::c_contig, nb::device::cpu>;
-using B1 = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using B2 = nb::ndarray<const uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using I2 = nb::ndarray<const int32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Out1 = nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Out2 = nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Out3 = nb::ndarray<float, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
-
-template <class A>
-void expect(const A& array, const char* name, std::initializer_list<std::size_t> shape) {
-    std::size_t axis = 0;
-    bool same = array.ndim() == shape.size();
-    for (std::size_t n : shape) same = same && array.shape(axis++) == n;
-    if (same) return;
-    std::string got, want;
-    for (std::size_t k = 0; k < array.ndim(); ++k)
-        got += (k ? ", " : "") + std::to_string(array.shape(k));
-    for (std::size_t n : shape) want += (want.empty() ? "" : ", ") + std::to_string(n);
-    throw std::invalid_argument(std::string(name) + " has shape [" + got + "], expected [" + want +
-                                "]");
-}
 
 RawSplats raw_splats(const F2& means, const F2& quats, const F2& log_scales, const F1& logits) {
     const std::size_t n = means.shape(0);
@@ -55,25 +27,6 @@ RawSplats raw_splats(const F2& means, const F2& quats, const F2& log_scales, con
     if (n >= 0xffffffffu) throw std::invalid_argument("more than 2^32 Gaussians");
     return {means.data(), quats.data(), log_scales.data(), logits.data(), static_cast<int64_t>(n)};
 }
-
-int channels_of(std::size_t n) {
-    if (n < 1 || n > 4096)
-        throw std::invalid_argument("between 1 and 4096 channels, got " + std::to_string(n));
-    return static_cast<int>(n);
-}
-
-struct Harmonics {
-    int bases, active;
-    Harmonics(const F3& sh, std::size_t count, int degree) {
-        bases = static_cast<int>(sh.shape(1));
-        active = (degree + 1) * (degree + 1);
-        expect(sh, "sh", {count, sh.shape(1), 3});
-        if (degree < 0 || degree > 4 || active > bases)
-            throw std::invalid_argument("degree " + std::to_string(degree) + " needs " +
-                                        std::to_string(active) + " harmonics, sh has " +
-                                        std::to_string(bases));
-    }
-};
 
 class PreparedView {
 public:
@@ -198,6 +151,18 @@ public:
         kernels().shade_backward(view_, means.data(), sh.data(), h.bases, h.active,
                                  grad_colours.data(), accumulate, grad_means.data(),
                                  grad_sh.data());
+    }
+    void pack_query(const F2& means, const F3& sh, int degree, const F2& traits,
+                    const Out2& values) const {
+        const Harmonics h(sh, size(), degree);
+        const FieldBasis field(traits);
+        expect(means, "means", {size(), 3});
+        expect(traits, "traits", {size(), traits.shape(1)});
+        expect(values, "values", {size(), query_channels});
+        const QueryTraits request = {means.data(), sh.data(), traits.data(),
+                                     h.bases,      h.active,  field.bases};
+        nb::gil_scoped_release release;
+        kernels().pack_query(view_, request, values.data());
     }
     void depths(const Out1& out) const {
         expect(out, "out", {size()});
@@ -358,6 +323,7 @@ NB_MODULE(_native, m) {
     m.def("adam", &adam, nb::arg("parameter"), nb::arg("grad"), nb::arg("first"), nb::arg("second"),
           nb::arg("rate"), nb::arg("beta1"), nb::arg("beta2"), nb::arg("epsilon"), nb::arg("step"),
           nb::arg("rows").none(), nb::arg("columns"));
+    bind_query(m);
     nb::class_<PreparedView>(m, "PreparedView")
         .def(nb::init<const F2&, const F2&, const F2&, const F1&, const D2&, double, double, double,
                       double, int, int, bool>())
@@ -373,6 +339,7 @@ NB_MODULE(_native, m) {
              nb::arg("grad_means2d"), nb::arg("abs_grad_means2d").none())
         .def("shade", &PreparedView::shade)
         .def("shade_backward", &PreparedView::shade_backward)
+        .def("pack_query", &PreparedView::pack_query)
         .def("depths", &PreparedView::depths)
         .def("radii", &PreparedView::radii)
         .def("drawn", &PreparedView::drawn)

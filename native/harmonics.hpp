@@ -20,21 +20,24 @@ constexpr float harmonic_norm[5][5] = {
     {0.84628437532163447f, -0.26761861742291571f, 0.06307831305050401f, -0.01685838828361839f,
      0.00596034033761120f}};
 
+// T is float, or a vector of floats: one lane per direction.
+template <class T>
 struct HarmonicParts {
-    float q[5][6];       // d^m P_l / dz^m, zero for m > l
-    float re[5], im[5];  // (x + iy)^m
+    T q[5][6];       // d^m P_l / dz^m, zero for m > l
+    T re[5], im[5];  // (x + iy)^m
 };
 
-inline HarmonicParts harmonic_parts(float x, float y, float z) {
-    const float z2 = z * z;
-    HarmonicParts p = {{{1, 0, 0, 0, 0, 0},
-                        {z, 1, 0, 0, 0, 0},
-                        {1.5f * z2 - 0.5f, 3 * z, 3, 0, 0, 0},
-                        {z * (2.5f * z2 - 1.5f), 7.5f * z2 - 1.5f, 15 * z, 15, 0, 0},
-                        {(4.375f * z2 - 3.75f) * z2 + 0.375f, z * (17.5f * z2 - 7.5f),
-                         52.5f * z2 - 7.5f, 105 * z, 105, 0}},
-                       {1, 0, 0, 0, 0},
-                       {0, 0, 0, 0, 0}};
+template <class T>
+inline HarmonicParts<T> harmonic_parts(T x, T y, T z) {
+    const T z2 = z * z, o = T{}, one = o + 1.0f;
+    HarmonicParts<T> p = {{{one, o, o, o, o, o},
+                           {z, one, o, o, o, o},
+                           {1.5f * z2 - 0.5f, 3.0f * z, o + 3.0f, o, o, o},
+                           {z * (2.5f * z2 - 1.5f), 7.5f * z2 - 1.5f, 15.0f * z, o + 15.0f, o, o},
+                           {(4.375f * z2 - 3.75f) * z2 + 0.375f, z * (17.5f * z2 - 7.5f),
+                            52.5f * z2 - 7.5f, 105.0f * z, o + 105.0f, o}},
+                          {one, o, o, o, o},
+                          {o, o, o, o, o}};
     for (int m = 1; m <= max_degree; ++m) {
         p.re[m] = x * p.re[m - 1] - y * p.im[m - 1];
         p.im[m] = x * p.im[m - 1] + y * p.re[m - 1];
@@ -43,12 +46,13 @@ inline HarmonicParts harmonic_parts(float x, float y, float z) {
 }
 
 // The first `count` harmonics (a square number of them) of a unit direction.
-inline void harmonics(float x, float y, float z, int count, float* out) {
-    const HarmonicParts p = harmonic_parts(x, y, z);
+template <class T>
+inline void harmonics(T x, T y, T z, int count, T* out) {
+    const HarmonicParts<T> p = harmonic_parts(x, y, z);
     for (int l = 0; l * l < count; ++l) {
         out[l * l + l] = harmonic_norm[l][0] * p.q[l][0];
         for (int m = 1; m <= l; ++m) {
-            const float height = harmonic_norm[l][m] * p.q[l][m];
+            const T height = harmonic_norm[l][m] * p.q[l][m];
             out[l * l + l + m] = height * p.re[m];
             out[l * l + l - m] = height * p.im[m];
         }
@@ -58,7 +62,7 @@ inline void harmonics(float x, float y, float z, int count, float* out) {
 // Their derivatives in x, y and z, each taken as if the other two were free.
 inline void harmonics_slopes(float x, float y, float z, int count, float* dx, float* dy,
                              float* dz) {
-    const HarmonicParts p = harmonic_parts(x, y, z);
+    const HarmonicParts<float> p = harmonic_parts(x, y, z);
     for (int l = 0; l * l < count; ++l) {
         const int at = l * l + l;
         dx[at] = dy[at] = 0;

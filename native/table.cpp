@@ -14,7 +14,8 @@ const Kernels* SPLAT_JOIN(kernels_, SPLAT_ISA)() {
     using namespace SPLAT_ISA;
     static const Kernels table = {
         SPLAT_TEXT(SPLAT_ISA), Vec::width, prepare, composite,      scatter, normal, count,
-        contributors,          backward,   shade,   shade_backward, loss,    adam};
+        contributors,          backward,   shade,   shade_backward, loss,    adam,   pack_query,
+        summarise_query};
     return &table;
 }
 
