@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The binding files alone see Python. Shapes, dtypes, devices and contiguity are checked
-// here; the kernels below trust what they get.
+// Python sees the bindings and nothing else. Shapes, dtypes, devices and contiguity are
+// checked here; the kernels below trust what they get.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -12,7 +12,8 @@
 #include <memory>
 #include <stdexcept>
 
-#include "bindings.hpp"
+#include "arrays.hpp"
+#include "dispatch.hpp"
 
 using namespace splat;
 
@@ -27,6 +28,25 @@ RawSplats raw_splats(const F2& means, const F2& quats, const F2& log_scales, con
     if (n >= 0xffffffffu) throw std::invalid_argument("more than 2^32 Gaussians");
     return {means.data(), quats.data(), log_scales.data(), logits.data(), static_cast<int64_t>(n)};
 }
+
+int channels_of(std::size_t n) {
+    if (n < 1 || n > 4096)
+        throw std::invalid_argument("between 1 and 4096 channels, got " + std::to_string(n));
+    return static_cast<int>(n);
+}
+
+struct Harmonics {
+    int bases, active;
+    Harmonics(const F3& sh, std::size_t count, int degree) {
+        bases = static_cast<int>(sh.shape(1));
+        active = (degree + 1) * (degree + 1);
+        expect(sh, "sh", {count, sh.shape(1), 3});
+        if (degree < 0 || degree > 4 || active > bases)
+            throw std::invalid_argument("degree " + std::to_string(degree) + " needs " +
+                                        std::to_string(active) + " harmonics, sh has " +
+                                        std::to_string(bases));
+    }
+};
 
 class PreparedView {
 public:
@@ -152,18 +172,6 @@ public:
                                  grad_colours.data(), accumulate, grad_means.data(),
                                  grad_sh.data());
     }
-    void pack_query(const F2& means, const F3& sh, int degree, const F2& traits,
-                    const Out2& values) const {
-        const Harmonics h(sh, size(), degree);
-        const FieldBasis field(traits);
-        expect(means, "means", {size(), 3});
-        expect(traits, "traits", {size(), traits.shape(1)});
-        expect(values, "values", {size(), query_channels});
-        const QueryTraits request = {means.data(), sh.data(), traits.data(),
-                                     h.bases,      h.active,  field.bases};
-        nb::gil_scoped_release release;
-        kernels().pack_query(view_, request, values.data());
-    }
     void depths(const Out1& out) const {
         expect(out, "out", {size()});
         std::fill_n(out.data(), size(), 0.0f);
@@ -198,6 +206,8 @@ public:
             rows += __builtin_popcount(view_.entries[k].rows);
         return {rows * half_width, view_.entries.size * tile_pixels};
     }
+
+    const View& view() const { return view_; }
 
 private:
     template <class T>
@@ -287,6 +297,8 @@ void adam(const Out2& parameter, const F2& grad, const Out2& first, const Out2& 
 
 }  // namespace
 
+const View& prepared_view(nb::handle object) { return nb::cast<PreparedView&>(object).view(); }
+
 NB_MODULE(_native, m) {
     nb::set_leak_warnings(false);  // autograd graphs may outlive the interpreter's last breath
     m.doc() = "Native kernels of splatcert's CPU renderer";
@@ -323,7 +335,6 @@ NB_MODULE(_native, m) {
     m.def("adam", &adam, nb::arg("parameter"), nb::arg("grad"), nb::arg("first"), nb::arg("second"),
           nb::arg("rate"), nb::arg("beta1"), nb::arg("beta2"), nb::arg("epsilon"), nb::arg("step"),
           nb::arg("rows").none(), nb::arg("columns"));
-    bind_query(m);
     nb::class_<PreparedView>(m, "PreparedView")
         .def(nb::init<const F2&, const F2&, const F2&, const F1&, const D2&, double, double, double,
                       double, int, int, bool>())
@@ -339,11 +350,11 @@ NB_MODULE(_native, m) {
              nb::arg("grad_means2d"), nb::arg("abs_grad_means2d").none())
         .def("shade", &PreparedView::shade)
         .def("shade_backward", &PreparedView::shade_backward)
-        .def("pack_query", &PreparedView::pack_query)
         .def("depths", &PreparedView::depths)
         .def("radii", &PreparedView::radii)
         .def("drawn", &PreparedView::drawn)
         .def_prop_ro("entries", &PreparedView::entries)
         .def_prop_ro("bytes", &PreparedView::bytes)
         .def_prop_ro("pairs", &PreparedView::pairs);
+    bind_query(m);
 }

@@ -46,11 +46,6 @@ private:
     }
 };
 
-inline void camera_centre(const CameraModel& camera, double centre[3]) {
-    const double *R = camera.rotation, *t = camera.shift;
-    for (int k = 0; k < 3; ++k) centre[k] = -(R[k] * t[0] + R[3 + k] * t[1] + R[6 + k] * t[2]);
-}
-
 void prepare(View&, const RawSplats&);
 void composite(const View&, const float* values, int channels, float* image);
 void scatter(const View&, const float* image, int channels, float* values);
@@ -60,15 +55,12 @@ int64_t contributors(const View&, int row, int column, uint32_t* gaussians, floa
                      int64_t room);
 void backward(const View&, const RawSplats&, const ViewGradients&);
 void shade(const View&, const float* means, const float* sh, int bases, int active, float* colours);
-// Colours of the drawn Gaussians begin .. end - 1, in rows of `stride` floats each.
-void shade_rows(const View&, int begin, int end, const float* means, const float* sh, int bases,
-                int active, int stride, float* rows);
 void shade_backward(const View&, const float* means, const float* sh, int bases, int active,
                     const float* grad_colours, bool accumulate, float* grad_means, float* grad_sh);
 void loss(LossRequest&);
 void adam(const AdamRequest&);
-void pack_query(const View&, const QueryTraits&, float* values);
 void summarise_query(QuerySummary&);
+extern const QueryKernels query_kernels;
 
 }  // namespace SPLAT_ISA
 }  // namespace splat

@@ -19,6 +19,11 @@ Direction direction_to(const double centre[3], const float* mean) {
     return {float(dx * r), float(dy * r), float(dz * r), float(r)};
 }
 
+void camera_centre(const CameraModel& camera, double centre[3]) {
+    const double *R = camera.rotation, *t = camera.shift;
+    for (int k = 0; k < 3; ++k) centre[k] = -(R[k] * t[0] + R[3 + k] * t[1] + R[6 + k] * t[2]);
+}
+
 template <class F>
 void for_drawn(const View& view, F&& body) {
     for_drawn_ranges(view, [&](int begin, int end) {
@@ -28,12 +33,12 @@ void for_drawn(const View& view, F&& body) {
 
 }  // namespace
 
-void shade_rows(const View& view, int begin, int end, const float* means, const float* sh,
-                int bases, int active, int stride, float* rows) {
+void shade(const View& view, const float* means, const float* sh, int bases, int active,
+           float* colours) {
     double centre[3];
     camera_centre(view.camera, centre);
-    for (int n = begin; n < end; ++n) {
-        const int64_t i = view.drawn[n];
+    fill_zero(colours, std::size_t(view.count) * 3);
+    for_drawn(view, [&](int64_t i) {
         const Direction d = direction_to(centre, means + 3 * i);
         float basis[max_bases];
         harmonics(d.x, d.y, d.z, active, basis);
@@ -41,15 +46,7 @@ void shade_rows(const View& view, int begin, int end, const float* means, const 
         float rgb[3] = {0.5f, 0.5f, 0.5f};
         for (int k = 0; k < active; ++k)
             for (int c = 0; c < 3; ++c) rgb[c] += basis[k] * coefficients[3 * k + c];
-        for (int c = 0; c < 3; ++c) rows[stride * i + c] = rgb[c] > 0 ? rgb[c] : 0.0f;
-    }
-}
-
-void shade(const View& view, const float* means, const float* sh, int bases, int active,
-           float* colours) {
-    fill_zero(colours, std::size_t(view.count) * 3);
-    for_drawn_ranges(view, [&](int begin, int end) {
-        shade_rows(view, begin, end, means, sh, bases, active, 3, colours);
+        for (int c = 0; c < 3; ++c) colours[3 * i + c] = rgb[c] > 0 ? rgb[c] : 0.0f;
     });
 }
 

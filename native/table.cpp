@@ -12,10 +12,20 @@ namespace splat {
 
 const Kernels* SPLAT_JOIN(kernels_, SPLAT_ISA)() {
     using namespace SPLAT_ISA;
-    static const Kernels table = {
-        SPLAT_TEXT(SPLAT_ISA), Vec::width, prepare, composite,      scatter, normal, count,
-        contributors,          backward,   shade,   shade_backward, loss,    adam,   pack_query,
-        summarise_query};
+    static const Kernels table = {SPLAT_TEXT(SPLAT_ISA),
+                                  Vec::width,
+                                  prepare,
+                                  composite,
+                                  scatter,
+                                  normal,
+                                  count,
+                                  contributors,
+                                  backward,
+                                  shade,
+                                  shade_backward,
+                                  loss,
+                                  adam,
+                                  &query_kernels};
     return &table;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "pool.hpp"
+#include "query.hpp"
 
 namespace splat {
 
@@ -99,43 +100,6 @@ struct AdamRequest {
     double rate, beta1, beta2, epsilon, correction1, correction2;
 };
 
-// Channels of a packed query, in the order in which they are composited.
-enum QueryChannel {
-    channel_rgb = 0,
-    channel_one = 3,
-    channel_depth,
-    channel_exposure,
-    channel_angle,
-    channel_spread,
-    channel_field,
-    channel_residual,
-    query_channels
-};
-
-// What a query knows of each Gaussian before it has a camera. A row of `traits` holds log
-// exposure, spread, residual summary, the unit direction from which it was seen (zero where
-// it was not), and the coefficients of the residual field.
-struct QueryTraits {
-    const float *means, *sh, *traits;
-    int bases, active;  // of the colour harmonics
-    int field_bases;
-};
-constexpr int fixed_traits = 6;
-
-constexpr int query_statistics = 19;
-
-struct QuerySummary {
-    const float* image;  // [H, W, query_channels]
-    int height, width;
-    float background[3];
-    float field_floor;
-    float* center;  // [H, W, 3], on the background, clamped to [0, 1]
-    float* field;   // [H, W], not below the floor
-    // Means, 10th and 50th percentiles in the order of the descriptor: alpha, gradient; depth
-    // as mean and deviation; log exposure, angle, spread; means of field and residual summary.
-    double statistics[query_statistics];
-};
-
 // What an instruction set provides. `name` is what users read.
 struct Kernels {
     const char* name;
@@ -155,8 +119,7 @@ struct Kernels {
                            float* grad_sh);
     void (*loss)(LossRequest&);
     void (*adam)(const AdamRequest&);
-    void (*pack_query)(const View&, const QueryTraits&, float* values);
-    void (*summarise_query)(QuerySummary&);
+    const QueryKernels* query;
 };
 
 const Kernels* kernels_avx512();

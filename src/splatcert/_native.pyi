@@ -34,6 +34,16 @@ def adam(
     rows: Tensor | None,
     columns: tuple[int, int],
 ) -> None: ...
+def pack_query(
+    view: PreparedView, means: Tensor, sh: Tensor, traits: Tensor, values: Tensor
+) -> None: ...
+def summarise_query(
+    image: Tensor,
+    background: tuple[float, float, float],
+    field_floor: float,
+    center: Tensor,
+    field: Tensor,
+) -> list[float]: ...
 
 class PreparedView:
     def __init__(

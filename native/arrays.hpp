@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the binding files share: arrays as they are taken, and the checks of their shapes.
+// Arrays as the bindings take them, and the check of their shapes.
 #pragma once
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <cstdint>
+#include <initializer_list>
 #include <stdexcept>
 #include <string>
 
-#include "dispatch.hpp"
-
-namespace splat {
+#include "view.hpp"
 
 namespace nb = nanobind;
 
@@ -39,36 +39,7 @@ void expect(const A& array, const char* name, std::initializer_list<std::size_t>
                                 "]");
 }
 
-inline int channels_of(std::size_t n) {
-    if (n < 1 || n > 4096)
-        throw std::invalid_argument("between 1 and 4096 channels, got " + std::to_string(n));
-    return static_cast<int>(n);
-}
-
-struct Harmonics {
-    int bases, active;
-    Harmonics(const F3& sh, std::size_t count, int degree) {
-        bases = static_cast<int>(sh.shape(1));
-        active = (degree + 1) * (degree + 1);
-        expect(sh, "sh", {count, sh.shape(1), 3});
-        if (degree < 0 || degree > 4 || active > bases)
-            throw std::invalid_argument("degree " + std::to_string(degree) + " needs " +
-                                        std::to_string(active) + " harmonics, sh has " +
-                                        std::to_string(bases));
-    }
-};
-
-// Rows of `traits` end in the coefficients of a residual field of degree 0 to 3.
-struct FieldBasis {
-    int bases;
-    explicit FieldBasis(const F2& traits) {
-        bases = static_cast<int>(traits.shape(1)) - fixed_traits;
-        if (bases != 1 && bases != 4 && bases != 9 && bases != 16)
-            throw std::invalid_argument("traits has " + std::to_string(traits.shape(1)) +
-                                        " columns; a field of degree 0 to 3 makes 7, 10, 15, 22");
-    }
-};
+// The view inside a Python object of ours.
+const splat::View& prepared_view(nb::handle object);
 
 void bind_query(nb::module_& m);
-
-}  // namespace splat
