@@ -43,3 +43,4 @@ void expect(const A& array, const char* name, std::initializer_list<std::size_t>
 const splat::View& prepared_view(nb::handle object);
 
 void bind_field(nb::module_& m);
+void bind_query(nb::module_& m);

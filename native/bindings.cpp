@@ -357,4 +357,5 @@ NB_MODULE(_native, m) {
         .def_prop_ro("bytes", &PreparedView::bytes)
         .def_prop_ro("pairs", &PreparedView::pairs);
     bind_field(m);
+    bind_query(m);
 }

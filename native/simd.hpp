@@ -45,6 +45,11 @@ inline Vec keep(Vec a, Mask m) { return {_mm512_maskz_mov_ps(m.m, a.v)}; }
 inline bool any(Mask m) { return m.m != 0; }
 inline uint32_t bits(Mask m) { return m.m; }
 inline float sum(Vec a) { return _mm512_reduce_add_ps(a.v); }
+#define SPLAT_FAST_COMPRESS
+inline int compress(Vec a, uint32_t chosen, float* out) {
+    _mm512_storeu_ps(out, _mm512_maskz_compress_ps(static_cast<__mmask16>(chosen), a.v));
+    return __builtin_popcount(chosen);
+}
 inline Vec scale_by_power(Vec p, Vec shifted) {
     return {_mm512_castsi512_ps(_mm512_add_epi32(
         _mm512_castps_si512(p.v), _mm512_slli_epi32(_mm512_castps_si512(shifted.v), 23)))};
@@ -97,6 +102,23 @@ inline void sum_eight(const Vec* a, float* out) {
     }
     _mm256_storeu_ps(out, _mm256_add_ps(_mm256_permute2f128_ps(four[0], four[1], 0x20),
                                         _mm256_permute2f128_ps(four[0], four[1], 0x31)));
+}
+// For each set of lanes, their numbers in ascending order, one per byte.
+struct CompressTable {
+    uint64_t order[256] = {};
+    constexpr CompressTable() {
+        for (int chosen = 0; chosen < 256; ++chosen)
+            for (int lane = 0, at = 0; lane < 8; ++lane)
+                if (chosen >> lane & 1) order[chosen] |= uint64_t(lane) << 8 * at++;
+    }
+};
+alignas(64) constexpr CompressTable compress_table;
+#define SPLAT_FAST_COMPRESS
+inline int compress(Vec a, uint32_t chosen, float* out) {
+    const __m128i order =
+        _mm_loadl_epi64(reinterpret_cast<const __m128i*>(compress_table.order + chosen));
+    _mm256_storeu_ps(out, _mm256_permutevar8x32_ps(a.v, _mm256_cvtepu8_epi32(order)));
+    return __builtin_popcount(chosen);
 }
 inline Vec scale_by_power(Vec p, Vec shifted) {
     return {_mm256_castsi256_ps(_mm256_add_epi32(
@@ -189,6 +211,18 @@ inline Vec attenuate(Vec T, Vec alpha) {
 #ifndef SPLAT_FAST_SUM_EIGHT
 inline void sum_eight(const Vec* a, float* out) {
     for (int k = 0; k < 8; ++k) out[k] = sum(a[k]);
+}
+#endif
+
+// Writes the chosen lanes one after the other and returns how many; up to a whole vector is
+// overwritten from `out` on.
+#ifndef SPLAT_FAST_COMPRESS
+inline int compress(Vec a, uint32_t chosen, float* out) {
+    float lane[Vec::width];
+    a.store(lane);
+    int n = 0;
+    for (; chosen; chosen &= chosen - 1) out[n++] = lane[__builtin_ctz(chosen)];
+    return n;
 }
 #endif
 

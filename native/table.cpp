@@ -25,7 +25,8 @@ const Kernels* SPLAT_JOIN(kernels_, SPLAT_ISA)() {
                                   shade_backward,
                                   loss,
                                   adam,
-                                  &field_kernels};
+                                  &field_kernels,
+                                  &query_kernels};
     return &table;
 }
 

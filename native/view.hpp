@@ -6,6 +6,7 @@
 
 #include "field.hpp"
 #include "pool.hpp"
+#include "query.hpp"
 
 namespace splat {
 
@@ -120,6 +121,7 @@ struct Kernels {
     void (*loss)(LossRequest&);
     void (*adam)(const AdamRequest&);
     const FieldKernels* field;
+    const QueryKernels* query;
 };
 
 const Kernels* kernels_avx512();

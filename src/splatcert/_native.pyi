@@ -53,6 +53,16 @@ def field_normal(
 def field_values(
     view: PreparedView, means: Tensor, coefficients: Tensor, values: Tensor
 ) -> None: ...
+def pack_query(
+    view: PreparedView, means: Tensor, sh: Tensor, traits: Tensor, values: Tensor
+) -> None: ...
+def summarise_query(
+    image: Tensor,
+    background: tuple[float, float, float],
+    field_floor: float,
+    center: Tensor,
+    field: Tensor,
+) -> list[float]: ...
 
 class PreparedView:
     def __init__(

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The descriptor z_v of a view: 24 numbers that need no label, named, in the paper's order.
+
+Five say where the camera stands among the training cameras, eight what the picture looks
+like, nine how well the visible Gaussians were observed, two what the residuals of training
+suggest. Their names are the schema by which a predictor and a scene are matched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from splatcert.errors import InputError
+from splatcert.scene.cameras import Camera
+
+NEIGHBOURS = 5
+"""Training cameras that make a camera's neighbourhood."""
+DENSITY_REACH = 2.0
+"""Radius of `g_dens`, in median distances of a training camera to its neighbours."""
+EPSILON0 = 1e-3
+"""Floor of the residual field, b = max(A C, epsilon0), and of the logarithms of field means."""
+
+
+class DescriptorError(InputError):
+    """A view that cannot be described."""
+
+
+class SchemaError(InputError):
+    """Features other than the ones this program computes."""
+
+
+class Feature(NamedTuple):
+    """One entry of the descriptor."""
+
+    name: str
+    meaning: str
+
+
+FEATURES = (
+    Feature("g_dnn", "distance to the nearest training camera, over the scene's extent"),
+    Feature("g_dk", "mean distance to the five nearest training cameras, over the extent"),
+    Feature("g_ang_min", "smallest angle between viewing axes, among those five, radians"),
+    Feature("g_ang_k", "mean angle between viewing axes, over those five, radians"),
+    Feature("g_dens", "log(1 + training cameras within twice the median 5-neighbour distance)"),
+    Feature("r_alpha_mean", "mean accumulated opacity"),
+    Feature("r_alpha_p10", "its 10th percentile"),
+    Feature("r_alpha_p50", "its median"),
+    Feature("r_grad_mean", "mean slope of the picture's luminance, per pixel"),
+    Feature("r_grad_p10", "its 10th percentile"),
+    Feature("r_grad_p50", "its median"),
+    Feature("r_depth_mean", "mean depth, over the extent"),
+    Feature("r_depth_cv", "standard deviation of depth over its mean"),
+    Feature("sup_logE_mean", "mean log exposure log(1 + E) of what is seen"),
+    Feature("sup_logE_p10", "its 10th percentile"),
+    Feature("sup_logE_p50", "its median"),
+    Feature("sup_ang_mean", "mean angle between this view and the directions of training, radians"),
+    Feature("sup_ang_p10", "its 10th percentile"),
+    Feature("sup_ang_p50", "its median"),
+    Feature("sup_spread_mean", "mean spread 1 - |D| / E of the directions of training"),
+    Feature("sup_spread_p10", "its 10th percentile"),
+    Feature("sup_spread_p50", "its median"),
+    Feature("f_gsu_logmean", "log of the mean residual field"),
+    Feature("f_train_logmean", "log of the mean training residual of what is seen"),
+)
+FEATURE_NAMES = tuple(feature.name for feature in FEATURES)
+
+_RENDERED = FEATURE_NAMES[5:]
+"""What comes from the rendered maps; their statistics have this order."""
+
+
+def check_schema(found: Sequence[str], where: str) -> None:
+    """Refuse features that are not ours, naming the first entry that differs."""
+    ours = FEATURE_NAMES
+    for entry, (theirs, expected) in enumerate(zip(found, ours, strict=False), 1):
+        if theirs != expected:
+            raise SchemaError(
+                f"{where}: feature {entry} is {theirs!r}, this program computes {expected!r}.\n"
+                "  It was made by another version; make it again with this one."
+            )
+    if len(found) != len(ours):
+        missing, extra = ours[len(found) :], tuple(found[len(ours) :])
+        what = f"{missing[0]!r} is missing" if missing else f"{extra[0]!r} is unknown here"
+        raise SchemaError(
+            f"{where}: it has {len(found)} features, this program computes {len(ours)}: {what}.\n"
+            "  It was made by another version; make it again with this one."
+        )
+
+
+class CameraGeometry:
+    """The training cameras, as the neighbours of a new one."""
+
+    def __init__(self, cameras: Sequence[Camera], extent: float) -> None:
+        centres = np.array([camera.centre for camera in cameras]).reshape(-1, 3)
+        axes = np.array([camera.forward for camera in cameras]).reshape(-1, 3)
+        self._set(centres, axes, extent)
+
+    @classmethod
+    def from_arrays(cls, centres: ArrayLike, axes: ArrayLike, extent: float) -> CameraGeometry:
+        """From stored centres and unit viewing axes, [T, 3] each."""
+        geometry = cls.__new__(cls)
+        geometry._set(np.array(centres, dtype=float), np.array(axes, dtype=float), extent)
+        return geometry
+
+    def _set(self, centres: NDArray[np.float64], axes: NDArray[np.float64], extent: float) -> None:
+        if centres.ndim != 2 or centres.shape[1] != 3 or axes.shape != centres.shape:
+            raise DescriptorError(f"cameras are [T, 3], got {centres.shape} and {axes.shape}")
+        if not len(centres):
+            raise DescriptorError("a view is described by its training cameras; there are none")
+        if not (np.isfinite(centres).all() and np.isfinite(axes).all()):
+            raise DescriptorError("training cameras must be finite")
+        if not (np.isfinite(extent) and extent > 0):
+            raise DescriptorError(
+                f"the scene's extent is {extent}: all training cameras stand at one point.\n"
+                "  Views of a scene need a camera that moves."
+            )
+        self.centres, self.axes, self.extent = centres, axes, float(extent)
+        self._reaches: dict[bytes, float] = {}
+
+    def __len__(self) -> int:
+        return len(self.centres)
+
+    def features(
+        self, camera: Camera, exclude: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.float64]:
+        """The five g_ features of a camera, among the training cameras not in `exclude`, [5]."""
+        kept = np.ones(len(self), dtype=bool) if exclude is None else ~np.asarray(exclude, bool)
+        if kept.shape != (len(self),) or not kept.any():
+            raise DescriptorError(
+                f"{int(kept.sum())} of {len(self)} training cameras are left to describe a view by"
+            )
+        distances = np.linalg.norm(self.centres[kept] - camera.centre, axis=1)
+        nearest = np.argsort(distances, kind="stable")[:NEIGHBOURS]
+        cosines = self.axes[kept][nearest] @ camera.forward
+        angles = np.arccos(np.clip(cosines, -1.0, 1.0))
+        near = distances[nearest]
+        within = np.count_nonzero(distances <= self._reach(kept))
+        return np.array(
+            [
+                near[0] / self.extent,
+                near.mean() / self.extent,
+                angles.min(),
+                angles.mean(),
+                np.log1p(within),
+            ]
+        )
+
+    def _reach(self, kept: NDArray[np.bool_]) -> float:
+        """Radius within which cameras count as dense; of the cameras kept, like all else."""
+        key = np.packbits(kept).tobytes()
+        if key not in self._reaches:
+            centres = self.centres[kept]
+            apart = np.linalg.norm(centres[:, None] - centres[None], axis=2)
+            others = np.sort(apart, axis=1)[:, 1 : NEIGHBOURS + 1]  # the first is the camera itself
+            spacing = np.median(others.mean(axis=1)) if others.shape[1] else 0.0
+            self._reaches[key] = DENSITY_REACH * float(spacing)
+        return self._reaches[key]
+
+
+def assemble(
+    geometry: NDArray[np.float64], statistics: Sequence[float], extent: float
+) -> NDArray[np.float64]:
+    """The descriptor, [24], from the five g_ features and 19 statistics of the maps.
+
+    The statistics lie in the order of the features, but for depth, which comes as mean and
+    deviation in the scene's units, and the fields, which come as means.
+    """
+    rendered = dict(zip(_RENDERED, statistics, strict=True))
+    mean, deviation = rendered["r_depth_mean"], rendered["r_depth_cv"]
+    rendered["r_depth_mean"] = mean / extent
+    rendered["r_depth_cv"] = deviation / mean if mean > 0 else 0.0
+    for name in ("f_gsu_logmean", "f_train_logmean"):
+        rendered[name] = log(max(rendered[name], EPSILON0))
+    descriptor = np.array([*geometry, *rendered.values()])
+    bad = [FEATURE_NAMES[k] for k in np.flatnonzero(~np.isfinite(descriptor))]
+    if bad:
+        raise DescriptorError(
+            f"{bad[0]} of a view is not finite: a Gaussian carries a value that is not.\n"
+            "  Check the model and its residual field."
+        )
+    return descriptor

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A query: picture, residual field and descriptor of one camera, in one rendering pass.
+
+Colour and seven auxiliary scalars are composited together. Channels share their weights and
+are summed independently, so packing them changes no bit of any (sec. Rendering cost). The
+mathematics is written out here in torch, for every back end; on the `cpu` back end native
+kernels do the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from splatcert.conformal.order import ceil_rank, order_statistics
+from splatcert.field.fit import ResidualField
+from splatcert.field.operator import harmonics
+from splatcert.field.support import Support
+from splatcert.raster.interface import Backend, View, open_view
+from splatcert.raster.native import NativeView
+from splatcert.raster.native_query import pack_query, summarise_query
+from splatcert.scene.cameras import Camera
+from splatcert.splats.gaussians import Splats
+from splatcert.view.descriptor import EPSILON0, CameraGeometry, DescriptorError, assemble
+
+CHANNELS = (
+    "red", "green", "blue", "one", "depth", "log exposure", "support angle", "spread",
+    "residual field", "residual summary",
+)  # fmt: skip
+"""What is composited, in order."""
+
+LEAST_ALPHA = 1e-6
+"""Maps are sums of weight times value over max(alpha, this)."""
+LUMINANCE = (0.299, 0.587, 0.114)
+"""Of colours as they are displayed (Rec. 601)."""
+PERCENTILES = (Fraction(1, 10), Fraction(1, 2))
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """What one camera shows, and what that says about its difficulty."""
+
+    center: Tensor
+    """Picture on the background, clamped to [0, 1], [H, W, 3]."""
+    field: Tensor
+    """b = max(A C, epsilon0), [H, W]."""
+    field_mean: float
+    """Mean of the field over all pixels."""
+    descriptor: NDArray[np.float64]
+    """z_v, [24]."""
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """Everything a query needs of a scene; nothing of it comes from held-out labels."""
+
+    splats: Splats
+    field: ResidualField
+    support: Support
+    geometry: CameraGeometry
+    background: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    excluded: NDArray[np.bool_] | None = None
+    """Training cameras that the geometry leaves out, [T]."""
+
+    def __post_init__(self) -> None:
+        count = len(self.splats)
+        for name, rows in (("field", self.field.coefficients), ("support", self.support.exposure)):
+            if len(rows) != count:
+                raise DescriptorError(
+                    f"the {name} has {len(rows)} Gaussians, the splats have {count}.\n"
+                    "  They belong to different models."
+                )
+
+    def out_of_fold(self, support: Support, excluded: NDArray[np.bool_]) -> Observed:
+        """The same scene as the other folds saw it: their support, their cameras.
+
+        The residual field stays: a training view's shape is that of its scene (alg:vscp).
+        """
+        return replace(self, support=support, excluded=excluded)
+
+    def query(self, camera: Camera, *, backend: Backend = "cpu") -> Query:
+        """Render and describe one camera."""
+        view = open_view(self.splats, camera, backend)
+        if isinstance(view, NativeView):
+            image = view.composite(pack_query(view, self.traits))
+            center, field, statistics = summarise_query(image, self.background, EPSILON0)
+        else:
+            image = view.composite(pack(view, self))
+            center, field, statistics = summarise(image, self.background)
+        geometry = self.geometry.features(camera, self.excluded)
+        return Query(
+            center=center,
+            field=field,
+            field_mean=statistics[-2],
+            descriptor=assemble(geometry, statistics, self.geometry.extent),
+        )
+
+    @cached_property
+    def traits(self) -> Tensor:
+        """What no camera changes, for the native kernel, [N, 6 + K].
+
+        Columns: log exposure, spread, residual summary, mean direction of training (three),
+        coefficients of the field.
+        """
+        support = self.support
+        columns = torch.stack(
+            [support.log_exposure(), support.spread(), support.residual_summary()], dim=1
+        )
+        parts = [columns, normalize(support.direction, dim=1), self.field.coefficients]
+        return torch.cat([part.to(device="cpu", dtype=torch.float32) for part in parts], dim=1)
+
+
+def pack(view: View, observed: Observed) -> Tensor:
+    """The table to composite, [N, 10], in the order of CHANNELS."""
+    splats, support = observed.splats, observed.support
+    colours, depths = view.colours(), view.depths()
+    coefficients = observed.field.coefficients
+    phi = harmonics(splats.means, view.camera, coefficients.shape[1])
+    columns = [
+        torch.ones_like(depths),
+        depths,
+        support.log_exposure(),
+        support.angle(splats.means, view.camera),
+        support.spread(),
+        (coefficients.to(phi) * phi).sum(1),
+        support.residual_summary(),
+    ]
+    return torch.cat([colours, torch.stack([c.to(depths) for c in columns], dim=1)], dim=1)
+
+
+def summarise(
+    image: Tensor, background: tuple[float, float, float]
+) -> tuple[Tensor, Tensor, list[float]]:
+    """Picture [H, W, 3], field [H, W] and statistics of a composited query [H, W, 10]."""
+    alpha = image[..., 3]
+    center = image[..., :3] + (1 - alpha)[..., None] * image.new_tensor(background)
+    center = center.clamp(0, 1)
+    field = image[..., 8].clamp(min=EPSILON0)
+    maps = image[..., 4:] / alpha.clamp(min=LEAST_ALPHA)[..., None]
+    depth, exposure, angle, spread, _, residual = maps.double().unbind(-1)
+    statistics = [
+        *mean_and_percentiles(alpha),
+        *mean_and_percentiles(slope(center.double() @ center.new_tensor(LUMINANCE).double())),
+        float(depth.mean()),
+        float(depth.std(correction=0)),
+        *mean_and_percentiles(exposure),
+        *mean_and_percentiles(angle),
+        *mean_and_percentiles(spread),
+        float(field.double().mean()),
+        float(residual.mean()),
+    ]
+    return center, field, statistics
+
+
+def slope(light: Tensor) -> Tensor:
+    """Length of the gradient: central differences, one-sided at the border, [H, W]."""
+    along = [
+        torch.gradient(light, dim=dim)[0] if light.shape[dim] > 1 else torch.zeros_like(light)
+        for dim in (0, 1)
+    ]
+    return torch.hypot(*along)
+
+
+def mean_and_percentiles(values: Tensor) -> Sequence[float]:
+    """Mean, and the order statistics of rank ceil(n q) at 10 and 50 per cent."""
+    flat = values.detach().double().cpu().numpy().ravel()
+    ranks = [ceil_rank(flat.size, level) for level in PERCENTILES]
+    return float(flat.mean()), *map(float, order_statistics(flat, ranks))
