@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 
 from splatcert.certificate.certificate import Certificate, observe
+from splatcert.certificate.compare import compare
 from splatcert.certificate.freeze import FrozenScales
 from splatcert.certificate.issue import Findings, Request, issue, training_record
 from splatcert.certificate.measure import Description, Measurement, ViewGroup, measure
@@ -26,7 +27,10 @@ from splatcert.certificate.refusals import (
 )
 from splatcert.certificate.resume import fitted_field
 from splatcert.certificate.rule import ScaleRule
+from splatcert.certificate.store import folder_of, read_content, read_parts
+from splatcert.certificate.verify import Check, Verification, verify_folder
 from splatcert.config import CertifyConfig
+from splatcert.errors import InputError
 from splatcert.field.fit import FieldFit, Report
 from splatcert.field.support import folds_of
 from splatcert.raster.interface import Backend
@@ -57,9 +61,7 @@ def certify(
     """
     request = Request(scene, splats, config or CertifyConfig(), backend, report)
     frozen = default_predictor() if predictor == "default" else predictor
-    refuse_unfit_views(scene)
-    refuse_unlike_model(scene, splats, request.config.background, backend)
-    refuse_informed_predictor(frozen, scene)
+    refuse_early(request, frozen)
 
     # Phase 2: the scene's training views, labels allowed.
     seen = tuple(training_record(view) for view in scene.training)
@@ -85,6 +87,14 @@ def certify(
         calibration=calibration,
     )
     return issue(request, found)
+
+
+def refuse_early(request: Request, predictor: ViewPredictor | None) -> None:
+    """Everything that can be refused before any work is done or any label read."""
+    scene, config = request.scene, request.config
+    refuse_unfit_views(scene)
+    refuse_informed_predictor(predictor, scene)
+    refuse_unlike_model(scene, request.splats, config.background, request.backend)
 
 
 def study_training(request: Request, observed: Observed, fit: FieldFit) -> ViewGroup:
@@ -130,6 +140,37 @@ def score_views(
         scales.require(view.name, query)
         measured[view.name] = measure(view, query, request.betas, (scales.rule, request.beta))
     return measured
+
+
+def verify(
+    path: str | Path,
+    scene: Scene | None = None,
+    splats: Splats | None = None,
+    *,
+    report: Report | None = None,
+) -> Verification:
+    """Check a certificate: by itself, or with its scene and splats from scratch.
+
+    The scene must be loaded at the certified resolution, with the certified views held out.
+    """
+    checks = verify_folder(folder := folder_of(Path(path))).checks
+    if scene is None or splats is None or not checks[0].passed:
+        return Verification(checks)
+    record = read_content(folder)[1]
+    try:
+        stored = Certificate(record, *read_parts(folder, record))
+        again = certify(
+            scene,
+            splats,
+            record.config,
+            stored.rule.predictor,
+            backend=record.renderer.backend,
+            report=report,
+        )
+    except InputError as error:
+        refused = Check("from scratch", False, " ".join(str(error).split()))
+        return Verification((*checks, refused))
+    return Verification((*checks, *compare(stored, again)))
 
 
 def default_predictor() -> ViewPredictor | None:

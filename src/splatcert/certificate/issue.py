@@ -23,13 +23,13 @@ from splatcert.certificate.honesty import (
 )
 from splatcert.certificate.measure import BETAS, ViewGroup
 from splatcert.certificate.provenance import (
-    LABEL,
-    PLACE,
     CameraRecord,
+    Mark,
     camera_hash,
     label_hash,
     photo_file_hash,
-    place_hash,
+    photo_mark,
+    place_mark,
     renderer_of,
     splats_hash,
 )
@@ -212,6 +212,7 @@ def field_record(fit: FieldFit) -> FieldRecord:
         ridge=float(fit.field.ridge),
         steps=trace.steps,
         converged=trace.converged,
+        ending=trace.sentence(),
         residual=float(trace.true_residual),
         training_psnr=float(np.nanmean(fit.psnr)),
     )
@@ -235,10 +236,7 @@ def scene_views(
     Its hashes name the labels behind them, so that a predictor learned from them can be
     kept away from certificates that calibrate on the same photographs.
     """
-    hashes = {"splats": splats_hash(request.splats)}
-    for view in (*found.seen, *calibration):
-        hashes[LABEL + view.name] = view.file or view.image
-        hashes[PLACE + view.name] = place_hash(view.camera.camera())
+    hashes = {"splats": splats_hash(request.splats)} | view_marks(found.seen, calibration)
     return SceneViews(
         scene=request.scene.path.name,
         schema=FEATURE_NAMES,
@@ -247,3 +245,15 @@ def scene_views(
         held_out=found.held_out.table(request.betas),
         hashes=hashes,
     )
+
+
+def view_marks(
+    training: Sequence[TrainingRecord], calibration: Sequence[CalibrationRecord]
+) -> dict[str, str]:
+    """Marks of all labels that were used, by role and name."""
+    marks = {}
+    for role, views in (("training", training), ("held-out", calibration)):
+        for view in views:
+            place = place_mark(view.camera.camera())
+            marks[f"{role} {view.name}"] = str(Mark(photo_mark(view.image, view.file), place))
+    return marks

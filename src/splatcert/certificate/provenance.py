@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 RENDERED = ("means", "quats", "log_scales", "logit_opacities", "sh")
 """Tensors that decide every pixel; further columns of a file do not."""
+MARK_DIGITS = 16
 
 
 def splats_hash(splats: Splats) -> str:
@@ -67,11 +68,6 @@ def camera_hash(camera: Camera) -> str:
     return hashlib.sha256(packed).hexdigest()
 
 
-def place_hash(camera: Camera) -> str:
-    """Where a camera stands and looks, whatever its pixel grid."""
-    return hashlib.sha256(camera.world_to_camera.astype("<f8").tobytes()).hexdigest()
-
-
 def label_hash(view: LabelledView) -> str:
     """The pixels of a labelled view as they are compared, and which of them count."""
     digest = hashlib.sha256()
@@ -88,29 +84,40 @@ def photo_file_hash(view: LabelledView) -> str | None:
     return file_hash(source.photo.path) if isinstance(source, FilePixels) else None
 
 
-LABEL, PLACE = "label ", "place "
-"""Before a view's name in the hashes of a `views.npz`: its photograph, its camera's place."""
+class Mark(NamedTuple):
+    """Enough of a label to recognise it in another split, resolution or scene.
 
+    Marks travel in `views.npz` and in a predictor's card: 16 digits of two hashes.
+    """
 
-@dataclass(frozen=True)
-class LearnedLabel:
-    """A label that a predictor has learned from."""
-
-    place: tuple[str, str, str]
-    """Names of scene and view, and the hash of where the camera stood."""
     photo: str
-    """Hash of the photograph."""
+    """Of the photograph's file, or of its pixels where it has none."""
+    place: str
+    """Of where its camera stood."""
+
+    def __str__(self) -> str:
+        return f"{self.photo} {self.place}"
 
 
-def learned_labels(card: Mapping[str, Any]) -> list[LearnedLabel]:
-    """The labels behind a predictor, as its card names them."""
-    found = []
-    for scene in card.get("scenes", ()):
-        hashes = scene.get("hashes", {})
-        for name in scene.get("labels", ()):
-            place = (str(scene.get("scene")), name, hashes.get(PLACE + name, ""))
-            found.append(LearnedLabel(place, hashes.get(LABEL + name, "")))
-    return found
+def photo_mark(image: str, file: str | None) -> str:
+    """Mark of a photograph with these hashes."""
+    return (image if file is None else file)[:MARK_DIGITS]
+
+
+def place_mark(camera: Camera) -> str:
+    """Mark of where a camera stands and looks, whatever its pixel grid."""
+    pose = camera.world_to_camera.astype("<f8").tobytes()
+    return hashlib.sha256(pose).hexdigest()[:MARK_DIGITS]
+
+
+def learned_marks(card: Mapping[str, Any]) -> Iterator[tuple[str, str, Mark]]:
+    """Scene, view and mark of every label that a predictor with this card learned from."""
+    role = f"{card.get('views')} "
+    for row in card.get("scenes", ()):
+        for name, text in row.get("hashes", {}).items():
+            if name.startswith(role):
+                photo, _, place = text.partition(" ")
+                yield str(row.get("scene")), name.removeprefix(role), Mark(photo, place)
 
 
 def joint_hash(parts: Mapping[str, str] | Iterable[str]) -> str:

@@ -151,6 +151,9 @@ class FieldRecord:
     ridge: float
     steps: int
     converged: bool
+    """Whether the residual is within the tolerance asked for."""
+    ending: str
+    """Why it stopped, in words."""
     residual: float
     """Relative residual of the normal equations at the end."""
     training_psnr: float

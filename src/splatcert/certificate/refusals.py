@@ -11,9 +11,10 @@ from collections.abc import Sequence
 
 from splatcert.certificate.provenance import (
     label_hash,
-    learned_labels,
+    learned_marks,
     photo_file_hash,
-    place_hash,
+    photo_mark,
+    place_mark,
 )
 from splatcert.errors import InputError
 from splatcert.raster.frame_check import fit_photos, sample_photos
@@ -36,7 +37,7 @@ class WrongModelError(InputError):
     """Splats that do not show what was photographed."""
 
 
-class PredictorError(InputError):
+class InformedPredictorError(InputError):
     """A predictor that has seen what it must not have seen."""
 
 
@@ -64,9 +65,10 @@ def refuse_unfit_views(scene: Scene) -> None:
     used = held_out.ledger.views_seen("calibration", "source") & set(held_out.names)
     if used:
         raise HeldOutError(
-            f"labels of {len(used)} held-out views were handed out before: {listed(sorted(used))}.\n"
-            "  The guarantee holds if nothing was chosen by what they showed. If so, load the "
-            "scene again\n  and certify that; its ledger starts empty."
+            f"labels of {len(used)} held-out views were handed out before: "
+            f"{listed(sorted(used))}.\n"
+            "  The guarantee needs scales that nobody chose by them. If nobody did, load the\n"
+            "  scene again and certify that: its ledger starts empty."
         )
 
 
@@ -77,9 +79,9 @@ def refuse_unlike_model(scene: Scene, splats: Splats, background: Colour, backen
     if not fit.is_likeness:
         raise WrongModelError(
             f"the model does not show what was photographed: on {fit.photos} training views its\n"
-            f"  renders reach {fit.psnr:.1f} dB, one flat colour per photo reaches {fit.flat:.1f} "
-            "dB.\n  Likely causes: splats of another capture; splats in a frame of their own (give "
-            "the\n  trainer's run folder, not an exported PLY); poses computed again after training."
+            f"  renders reach {fit.psnr:.1f} dB, one flat colour per photo {fit.flat:.1f} dB.\n"
+            "  Likely causes: splats of another capture; splats in a frame of their own (give the\n"
+            "  trainer's run folder, not an exported PLY); poses computed again after training."
         )
 
 
@@ -91,17 +93,19 @@ def refuse_informed_predictor(
     Before labels are handed out, a held-out view of the same name at the same place in a
     scene of the same name is enough; afterwards, the same photograph anywhere.
     """
-    learned = [] if predictor is None else learned_labels(predictor.card)
-    places = {
-        view.name: (scene.path.name, view.name, place_hash(view.camera)) for view in scene.held_out
-    }
-    photos = {view.name: photo_file_hash(view) or label_hash(view) for view in calibration}
+    learned = [] if predictor is None else list(learned_marks(predictor.card))
+    places = {(where, name, mark.place) for where, name, mark in learned}
+    photos = {mark.photo for _, _, mark in learned}
     shared = sorted(
-        {name for name, place in places.items() if place in {one.place for one in learned}}
-        | {name for name, photo in photos.items() if photo in {one.photo for one in learned}}
+        {
+            v.name
+            for v in scene.held_out
+            if (scene.path.name, v.name, place_mark(v.camera)) in places
+        }
+        | {v.name for v in calibration if photo_mark(label_hash(v), photo_file_hash(v)) in photos}
     )
     if shared:
-        raise PredictorError(
+        raise InformedPredictorError(
             f"the predictor learned from labels of {len(shared)} views that are to calibrate now: "
             f"{listed(shared)}.\n"
             "  Its scale has seen them, so the guarantee would not hold. Use a predictor learned "

@@ -24,9 +24,9 @@ def fitted_field(request: Request, seen: Sequence[TrainingRecord], folder: Path 
     config = request.config
     renderer = renderer_record(request.backend, config.background)
     inputs = field_inputs(model_record(request.splats), seen, renderer, config.field)
-    for name in () if folder is None else (KEPT, FIELD):
+    for path in () if folder is None else (folder / KEPT, folder / FIELD):
         with suppress(InputError):  # a damaged file is as good as none
-            return load_field(folder / name, gaussians=len(request.splats), inputs=inputs)
+            return load_field(path, gaussians=len(request.splats), inputs=inputs)
     fit = fit_field(
         request.splats,
         request.scene.training,

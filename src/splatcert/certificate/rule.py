@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from splatcert.certificate.record import ScaleRecord
 from splatcert.scale import shape, unit_of, view_factor
 from splatcert.view.descriptor import FEATURE_NAMES
-from splatcert.view.predictor import FeatureUnits, ViewPredictor
+from splatcert.view.predictor import FeatureUnits, ViewPredictor, predictor_from_json
 from splatcert.view.query import Query
 
 Array = NDArray[np.float64]
@@ -53,7 +53,7 @@ class ScaleRule:
     def of(cls, record: ScaleRecord) -> ScaleRule:
         """The rule that a certificate has stored."""
         stored = record.predictor
-        predictor = None if stored is None else ViewPredictor.from_json(stored)
+        predictor = None if stored is None else predictor_from_json(stored, "the stored predictor")
         means, stds = np.array(record.feature_means), np.array(record.feature_stds)
         return cls(predictor, FeatureUnits(means, stds), record.unit, record.reference)
 

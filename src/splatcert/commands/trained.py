@@ -21,6 +21,7 @@ from splatcert.errors import InputError
 from splatcert.scene.load import load_scene
 from splatcert.scene.paths import listed
 from splatcert.scene.scene import Scene
+from splatcert.scene.splits import Holdout
 from splatcert.splats.files import Split, describe_model
 
 Colour = tuple[float, float, float]
@@ -91,15 +92,8 @@ def load_capture(data: Path, capture: CaptureOptions, training: Training) -> Sce
         "resolution": capture.resolution or training.long_side,
     }
     holdout = capture.split
-    if holdout == "auto" and training.kept_out is not None:
-        holdout = training.kept_out
-    elif holdout == "auto" and training.split == "none":
-        raise SeenError(f"the model has seen every photo of its capture.\n{HOW_TO_HOLD_OUT}")
-    elif holdout == "auto" and isinstance(training.split, float):
-        names = tuple(load_scene(data, holdout=None, **options).cameras)
-        holdout = evaluation_share(names, training.split)
-    elif holdout == "auto" and training.split is not None:
-        holdout = training.split
+    if holdout == "auto":
+        holdout = _kept_out(data, training, options)
     scene = load_scene(data, holdout=holdout, **options)
     if both := sorted(set(scene.held_out.names) & set(training.seen or ())):
         raise SeenError(
@@ -109,6 +103,18 @@ def load_capture(data: Path, capture: CaptureOptions, training: Training) -> Sce
             "its\n  run kept out, or train again with this split."
         )
     return scene
+
+
+def _kept_out(data: Path, training: Training, options: dict[str, Any]) -> Holdout:
+    """The split as the model tells it, or "auto" where it tells nothing."""
+    if training.kept_out is not None:
+        return training.kept_out
+    if training.split == "none":
+        raise SeenError(f"the model has seen every photo of its capture.\n{HOW_TO_HOLD_OUT}")
+    if isinstance(training.split, float):
+        names = tuple(load_scene(data, holdout=None, **options).cameras)
+        return evaluation_share(names, training.split)
+    return "auto" if training.split is None else training.split
 
 
 def evaluation_share(names: Sequence[str], share: float) -> tuple[str, ...]:
