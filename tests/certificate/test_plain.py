@@ -97,5 +97,5 @@ def test_a_wrong_entry_is_named_by_its_place(place, value, named):
 def test_a_missing_entry_is_named():
     plain = through_json(whole())
     del plain["part"]["share"]
-    with pytest.raises(PlainError, match="part.share is missing"):
+    with pytest.raises(PlainError, match=r"part\.share is missing"):
         from_plain(Whole, plain)
