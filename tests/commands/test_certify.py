@@ -200,6 +200,10 @@ def test_a_run_of_splatcert_train_brings_its_own_split_and_size(place, tmp_path,
     other = ["certify", capture, str(run / "splats.ply"), "-o", str(tmp_path / "no")]
     assert cli.main([*other, "--holdout", "4"]) == 2
     assert "the model was trained on 6 of the 9 held-out photos" in capsys.readouterr().err
+    record = json.loads((run / "train.json").read_text())
+    (run / "train.json").write_text(json.dumps({**record, "result": None}))
+    assert cli.main(other) == 2
+    assert "holds a run that is not finished" in capsys.readouterr().err
     (run / "train.json").write_text("{}")
     assert cli.main(other) == 2
     assert "does not say what the model was trained on" in capsys.readouterr().err

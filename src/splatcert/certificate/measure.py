@@ -77,10 +77,10 @@ def measure(
             score = view_score(residual, rule.scale(query), beta, mask)
     except MapError as error:
         raise MapError(f"view {view.name!r}: {error}") from None
-    counted = np.ones(residual.shape, dtype=bool) if mask is None else mask
-    squared = float(np.square(image[counted].astype(np.float64) - center[counted]).mean())
+    difference = image - center if mask is None else image[mask] - center[mask]
+    squared = float(np.square(difference).mean(dtype=np.float64))
     psnr = -10 * float(np.log10(max(squared, 1e-12)))
-    return Measurement(np.stack(columns, axis=1), int(counted.sum()), psnr, score)
+    return Measurement(np.stack(columns, axis=1), difference.size // 3, psnr, score)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,8 @@ from splatcert.errors import InputError
 from splatcert.field.fit import FieldFit, fit_field
 from splatcert.field.store import load_field, save_field
 
+STAGES = {"sweep": "rendering training views", "fit": "fitting the residual field"}
+
 
 def fitted_field(request: Request, seen: Sequence[TrainingRecord], folder: Path | None) -> FieldFit:
     """The field of these splats and training views: from the folder if it is there."""
@@ -33,7 +35,7 @@ def fitted_field(request: Request, seen: Sequence[TrainingRecord], folder: Path 
         config.field,
         background=config.background,
         backend=request.backend,
-        report=request.report,
+        report=lambda doing, done, total: request.tell(STAGES.get(doing, doing), done, total),
     )
     if folder is not None:
         save_field(folder / KEPT, fit, inputs=inputs)

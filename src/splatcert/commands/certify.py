@@ -190,11 +190,11 @@ def predictor_words(certificate: Certificate) -> str:
 def width_words(certificate: Certificate) -> str:
     """How wide the boxes are."""
     widths = [certificate.threshold * view.factor for view in certificate.record.calibration]
-    mean = sum(widths) / len(widths)
-    return (
-        f"mean half-width {mean:.4f} where colours go from 0 to 1, {255 * mean:.1f} of 255; "
-        f"{min(widths):.4f} in the easiest calibration view, {max(widths):.4f} in the hardest"
-    )
+    mean, least, most = sum(widths) / len(widths), min(widths), max(widths)
+    told = f"mean half-width {mean:.4f} where colours go from 0 to 1, {255 * mean:.1f} of 255"
+    if least == most:
+        return f"{told}, in every view"
+    return f"{told}; calibration views from {least:.4f} to {most:.4f}"
 
 
 def assumption_words(certificate: Certificate) -> str:
@@ -219,10 +219,11 @@ def estimate_words(certificate: Certificate) -> str:
     from splatcert.certificate.honesty import CERTIFIED, CONSTANT
 
     ours = found.scales[CERTIFIED]
+    told = {CERTIFIED, CONSTANT}
+    if certificate.rule.predictor is None:
+        told |= {"a only", "b~ only"}  # they are the constant and the certified scale again
     rest = ", ".join(
-        f"{name} {100 * one.saving:.1f}%"
-        for name, one in found.scales.items()
-        if name not in (CERTIFIED, CONSTANT)
+        f"{name} {100 * one.saving:.1f}%" for name, one in found.scales.items() if name not in told
     )
     return (
         f"no part of the guarantee: over {found.splits} random splits with "

@@ -64,7 +64,8 @@ def training_of(model: Path) -> Training:
 def _own_run(path: Path) -> Training:
     """A run of `splatcert train`."""
     try:
-        request: Any = json.loads(path.read_text())["request"]
+        record: Any = json.loads(path.read_text())
+        request = record["request"]
         names = {key: tuple(map(str, request[key])) for key in ("training_views", "held_out_views")}
         sides = [int(side) for size in request["sizes"] for side in size]
         red, green, blue = map(float, request["config"]["background"])
@@ -73,6 +74,11 @@ def _own_run(path: Path) -> Training:
             f"{path} does not say what the model was trained on: {error!r}.\n"
             "  Restore it, or give the PLY file in a folder of its own, and --holdout."
         ) from None
+    if not record.get("result"):
+        raise SeenError(
+            f"{path.parent} holds a run that is not finished.\n"
+            "  Finish it by the same splatcert train command, which goes on where it stopped."
+        )
     return Training(
         seen=names["training_views"],
         kept_out=names["held_out_views"],
