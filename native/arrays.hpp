@@ -42,4 +42,5 @@ void expect(const A& array, const char* name, std::initializer_list<std::size_t>
 // The view inside a Python object of ours.
 const splat::View& prepared_view(nb::handle object);
 
+void bind_field(nb::module_& m);
 void bind_query(nb::module_& m);

@@ -356,5 +356,6 @@ NB_MODULE(_native, m) {
         .def_prop_ro("entries", &PreparedView::entries)
         .def_prop_ro("bytes", &PreparedView::bytes)
         .def_prop_ro("pairs", &PreparedView::pairs);
+    bind_field(m);
     bind_query(m);
 }

@@ -59,6 +59,7 @@ void shade_backward(const View&, const float* means, const float* sh, int bases,
                     const float* grad_colours, bool accumulate, float* grad_means, float* grad_sh);
 void loss(LossRequest&);
 void adam(const AdamRequest&);
+extern const FieldKernels field_kernels;
 void summarise_query(QuerySummary&);
 extern const QueryKernels query_kernels;
 

@@ -25,6 +25,7 @@ const Kernels* SPLAT_JOIN(kernels_, SPLAT_ISA)() {
                                   shade_backward,
                                   loss,
                                   adam,
+                                  &field_kernels,
                                   &query_kernels};
     return &table;
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "field.hpp"
 #include "pool.hpp"
 #include "query.hpp"
 
@@ -119,6 +120,7 @@ struct Kernels {
                            float* grad_sh);
     void (*loss)(LossRequest&);
     void (*adam)(const AdamRequest&);
+    const FieldKernels* field;
     const QueryKernels* query;
 };
 

@@ -1,5 +1,7 @@
-# Types of native/bindings.cpp. Arrays are C-contiguous float32 on the CPU unless noted, and
-# results are written into the arrays that come last; the binding checks shapes.
+# Types of native/bindings.cpp and native/bindings_field.cpp. Arrays are C-contiguous float32 on
+# the CPU unless noted, and results are written into the arrays that come last; the binding
+# checks shapes. `survey` and `field_normal` add to their results; moments, squares and the
+# result of `field_normal` are float64, masks uint8.
 
 from numpy import float32, int64
 from numpy.typing import NDArray
@@ -33,6 +35,23 @@ def adam(
     step: int,
     rows: Tensor | None,
     columns: tuple[int, int],
+) -> None: ...
+def survey(
+    view: PreparedView,
+    means: Tensor,
+    residual: Tensor,
+    alpha: Tensor,
+    mask: Tensor | None,
+    support: Tensor,
+    moments: Tensor,
+    blocks: Tensor,
+    squares: Tensor,
+) -> None: ...
+def field_normal(
+    view: PreparedView, means: Tensor, coefficients: Tensor, mask: Tensor | None, result: Tensor
+) -> None: ...
+def field_values(
+    view: PreparedView, means: Tensor, coefficients: Tensor, values: Tensor
 ) -> None: ...
 def pack_query(
     view: PreparedView, means: Tensor, sh: Tensor, traits: Tensor, values: Tensor

@@ -88,6 +88,9 @@ class FieldConfig:
     """Conjugate-gradient steps before the fit is reported as unconverged."""
     tolerance: float = 1e-3
     """Relative residual at which the fit has converged."""
+    progress: float = 1e-3
+    """The fit also ends after two steps in a row that each lower its objective by less than
+    this share of what all steps have; 0 goes on to the tolerance."""
     folds: int = 5
     """Interleaved folds of training views, each described by what the others saw."""
     cache_mib: int = 1_500
@@ -102,6 +105,7 @@ class FieldConfig:
         )
         _require(self.max_steps >= 1, f"max_steps must be at least 1, got {self.max_steps}")
         _require(self.tolerance > 0, f"tolerance must be positive, got {self.tolerance}")
+        _require(0 <= self.progress < 1, f"progress must lie in [0, 1), got {self.progress}")
         _require(self.folds >= 2, f"folds must be at least 2, got {self.folds}")
         _require(self.cache_mib >= 0, f"cache_mib must be 0 or more, got {self.cache_mib}")
 

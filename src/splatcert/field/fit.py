@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The residual field: where this model is wrong, learned from its own training views.
+
+eq:spatial-fit   C = argmin sum_t |A_t C - e_t|^2 + tau |C - C_prior|^2
+
+C_prior is a constant field at a high quantile of the training residuals, so what no
+training view constrains is uncertain. tau is relative to the mean diagonal of sum A^T A.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from splatcert.config import FieldConfig
+from splatcert.field.operator import NormalOperator, PreparedViews
+from splatcert.field.solve import (
+    BlockPreconditioner,
+    FitTrace,
+    Stopping,
+    conjugate_gradients,
+)
+from splatcert.field.support import FoldedSupport
+from splatcert.field.survey import FieldError, Rgb, take_survey
+from splatcert.raster.interface import Backend
+from splatcert.scene.roles import TrainingView
+from splatcert.splats.gaussians import Splats
+from splatcert.splats.harmonics import SH_CONSTANT
+
+Report = Callable[[str, int, int], None]
+"""Told what is going on ("sweep" or "fit"), how much is done, and of how much."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ResidualField:
+    """Residuals carried by the Gaussians, in harmonics of the direction to the camera."""
+
+    coefficients: Tensor
+    """C, float32 [N, K] with K = (degree + 1)^2; `field.operator` renders them."""
+    degree: int
+    prior: float
+    """Value of the constant field that unseen Gaussians keep."""
+    ridge: float
+    """tau, absolute."""
+    trace: FitTrace
+
+    def __len__(self) -> int:
+        return len(self.coefficients)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FieldFit:
+    """All that the training views' labels were used for."""
+
+    field: ResidualField
+    support: FoldedSupport
+    psnr: NDArray[np.float64]
+    """Of each training view in the order given, decibels; NaN where no pixel counts, [T]."""
+    seconds: float = 0.0
+    """What it took; not stored."""
+    details: Mapping[str, float] = field(default_factory=dict)
+    """Seconds of each part and bytes of prepared views; not stored."""
+
+
+def fit_field(
+    splats: Splats,
+    training: Sequence[TrainingView],
+    config: FieldConfig | None = None,
+    *,
+    background: Rgb = (0.0, 0.0, 0.0),
+    backend: Backend = "cpu",
+    report: Report | None = None,
+) -> FieldFit:
+    """Fit the field to the training residuals and add up the support, in one sweep and a solve.
+
+    On the `cpu` back end the result has the same bits for any number of threads.
+    """
+    config = FieldConfig() if config is None else config
+    if not training:
+        raise FieldError("no training views: the residual field is fitted to their photos.")
+    splats.check_finite()
+    clock = _Clock()
+    with one_torch_thread(), torch.no_grad():
+        views = PreparedViews(
+            splats,
+            [view.camera for view in training],
+            backend=backend,
+            limit=config.cache_mib << 20,
+        )
+        survey = take_survey(
+            views,
+            training,
+            degree=config.degree,
+            folds=config.folds,
+            background=background,
+            report=_part(report, "sweep", len(training)),
+        )
+        clock.lap("sweep")
+        prior = survey.residual_quantile(config.prior_quantile)
+        ridge = config.ridge * survey.mean_diagonal()
+        precondition = BlockPreconditioner(survey.sums.blocks, ridge)
+        clock.lap("preconditioner")
+        normal = NormalOperator(views, survey.masks)
+        change, trace = conjugate_gradients(
+            lambda c: normal(c) + ridge * c,
+            survey.right_hand_side(prior),
+            precondition,
+            Stopping(
+                tolerance=config.tolerance,
+                progress=config.progress,
+                max_steps=config.max_steps,
+            ),
+            start=survey.misfit(prior),
+            report=_part(report, "fit", config.max_steps),
+        )
+        clock.lap("solve")
+        coefficients = change
+        coefficients[:, 0] += prior / SH_CONSTANT
+    return FieldFit(
+        field=ResidualField(
+            coefficients=coefficients.float(),
+            degree=config.degree,
+            prior=prior,
+            ridge=ridge,
+            trace=trace,
+        ),
+        support=FoldedSupport(survey.sums.support),
+        psnr=survey.psnr,
+        seconds=sum(clock.laps.values()),
+        details=clock.laps | {"cache_bytes": views.used},
+    )
+
+
+@contextmanager
+def one_torch_thread() -> Iterator[None]:
+    """Torch's sums in one order, and its threads out of the way of the kernels'."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+class _Clock:
+    """Seconds between laps."""
+
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        now = time.perf_counter()
+        self.laps[name] = now - self._last
+        self._last = now
+
+
+def _part(report: Report | None, name: str, total: int) -> Callable[[int], None] | None:
+    """Reports of one part of the work."""
+    return None if report is None else lambda done: report(name, done, total)
