@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Do the calibration scores look as if the order and place of the views did not matter?
+
+The guarantee assumes that a new view is exchangeable with the calibration views. That
+cannot be proved from the scores, but it can be doubted: if scores drift along the capture,
+or neighbouring cameras have similar ones, then the views of one stretch or one corner are
+not like the rest. The guarantee is an average over views like all of those calibrated on,
+and says little about a new path that stays in such a corner.
+
+Under the null hypothesis every assignment of the scores to the views is equally likely.
+Statistics are computed from integer ranks: outliers do not dominate, and two assignments
+that tie do so exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from splatcert.errors import InputError
+
+NEIGHBOURS = 3
+"""Nearest cameras that a camera is compared with."""
+
+_CHUNK = 256
+_Ranks = NDArray[np.int64]
+
+
+class ExchangeabilityError(InputError):
+    """Scores or coordinates that cannot be tested."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One statistic of the scores along one coordinate."""
+
+    coordinate: str
+    statistic: str
+    value: float
+    """A correlation; for drift the largest cumulative sum, standardised."""
+    p_value: float
+    """Of this statistic alone, not corrected for the others."""
+
+
+@dataclass(frozen=True)
+class PermutationTest:
+    """The outcome: one p-value that allows for all statistics having been tried."""
+
+    p_value: float
+    findings: tuple[Finding, ...]
+    views: int
+    permutations: int
+    seed: int
+
+    @property
+    def strongest(self) -> Finding:
+        """The statistic that speaks most against exchangeability."""
+        return min(self.findings, key=lambda finding: finding.p_value)
+
+    def in_words(self) -> str:
+        """One line for people."""
+        found = self.strongest
+        return (
+            f"p = {self.p_value:.2g} over {self.views} views, "
+            f"strongest: {found.statistic} in {found.coordinate} ({found.value:+.2f})"
+        )
+
+
+def permutation_test(
+    scores: ArrayLike,
+    coordinates: Mapping[str, ArrayLike],
+    *,
+    permutations: int = 9999,
+    seed: int = 0,
+) -> PermutationTest:
+    """Test the scores against coordinates of their views, all at once.
+
+    A coordinate with one number a view, [m], is an order such as the time of capture. Along
+    it we look for drift (the largest cumulative sum) and for successive views that are alike
+    (lag-1 correlation). One with several, [m, d], is a place such as a camera centre or a
+    viewing direction. There we look for nearest neighbours that are alike (Moran's I).
+
+    Every statistic gets a p-value, (1 + permutations at least as extreme) / (1 + all), and
+    the smallest of them is compared with the smallest of each permutation (Westfall and
+    Young's min-p). So having tried several is paid for, no more than necessary, and the
+    result is a valid p-value for any number of views, tied scores included.
+    """
+    known = np.asarray(scores, dtype=np.float64)
+    if known.ndim != 1 or not known.size or np.isnan(known).any():
+        raise ExchangeabilityError("scores must be one number a view, none of them NaN")
+    if permutations < 1 or not coordinates:
+        raise ExchangeabilityError("a test needs at least one permutation and one coordinate")
+    statistics = [
+        statistic
+        for name, values in coordinates.items()
+        for statistic in _statistics(name, np.asarray(values, dtype=np.float64), known.size)
+    ]
+    ranks = centred_ranks(known)
+    # The first row is what was observed. It is one of the equally likely assignments, and
+    # counting it keeps every p-value above zero and valid.
+    totals = np.concatenate(
+        [
+            np.stack([statistic.total(rows) for statistic in statistics], axis=1)
+            for rows in _assignments(ranks, permutations, seed)
+        ]
+    )
+    as_extreme = np.stack([_count_as_extreme(column) for column in totals.T], axis=1)
+    smallest = as_extreme.min(axis=1)
+    return PermutationTest(
+        p_value=int((smallest <= smallest[0]).sum()) / len(totals),
+        findings=tuple(
+            Finding(
+                statistic.coordinate,
+                statistic.name,
+                statistic.readable(int(total), int((ranks**2).sum())),
+                int(count) / len(totals),
+            )
+            for statistic, total, count in zip(statistics, totals[0], as_extreme[0], strict=True)
+        ),
+        views=known.size,
+        permutations=permutations,
+        seed=seed,
+    )
+
+
+def centred_ranks(scores: NDArray[np.float64]) -> _Ranks:
+    """Twice the mid-rank of each score minus its mean: integers that sum to zero."""
+    ordered = np.sort(scores)
+    below = np.searchsorted(ordered, scores, side="left")
+    up_to = np.searchsorted(ordered, scores, side="right")
+    return (below + up_to - scores.size).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class _Statistic:
+    """An integer for each assignment of ranks; the larger, the more suspicious."""
+
+    coordinate: str
+    name: str
+    total: Callable[[_Ranks], _Ranks]
+    """Assignments [P, m] to integers [P]."""
+    value: Callable[[float, float], float]
+    """From such an integer and the ranks' sum of squares to something readable."""
+
+    def readable(self, total: int, squares: int) -> float:
+        return self.value(total, squares) if squares else 0.0
+
+
+def _statistics(name: str, coordinate: NDArray[np.float64], views: int) -> list[_Statistic]:
+    if coordinate.ndim not in (1, 2) or len(coordinate) != views:
+        raise ExchangeabilityError(
+            f"coordinate {name!r} must have a row for each of {views} views, "
+            f"[m] or [m, d], got {coordinate.shape}"
+        )
+    if not np.isfinite(coordinate).all():
+        raise ExchangeabilityError(f"coordinate {name!r} must be finite")
+    if coordinate.ndim == 1:
+        return _along_an_order(name, np.argsort(coordinate, kind="stable"))
+    return _around_places(name, _nearest(coordinate))
+
+
+def _along_an_order(name: str, order: NDArray[np.intp]) -> list[_Statistic]:
+    def drift(ranks: _Ranks) -> _Ranks:
+        return np.abs(np.cumsum(ranks[:, order], axis=1)).max(axis=1)
+
+    def likeness(ranks: _Ranks) -> _Ranks:
+        along = ranks[:, order]
+        return (along[:, 1:] * along[:, :-1]).sum(axis=1)
+
+    return [
+        _Statistic(name, "drift", drift, lambda total, squares: total / squares**0.5),
+        _Statistic(name, "lag-1 correlation", likeness, lambda total, squares: total / squares),
+    ]
+
+
+def _around_places(name: str, nearest: NDArray[np.intp]) -> list[_Statistic]:
+    each = max(nearest.shape[1], 1)
+
+    def likeness(ranks: _Ranks) -> _Ranks:
+        return (ranks * ranks[:, nearest].sum(axis=2)).sum(axis=1)
+
+    return [
+        _Statistic(name, "Moran's I", likeness, lambda total, squares: total / (each * squares))
+    ]
+
+
+def _nearest(places: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Indices of each view's nearest others, [m, neighbours]."""
+    gaps = places[:, None] - places[None]
+    distance = (gaps**2).sum(axis=2)
+    np.fill_diagonal(distance, np.inf)
+    count = min(NEIGHBOURS, len(places) - 1)
+    return np.argsort(distance, axis=1, kind="stable")[:, :count]
+
+
+def _assignments(ranks: _Ranks, permutations: int, seed: int) -> Iterator[_Ranks]:
+    """The ranks as observed, then permuted, a few hundred rows at a time."""
+    yield ranks[None]
+    generator = np.random.Generator(np.random.PCG64(seed))
+    for start in range(0, permutations, _CHUNK):
+        rows = min(_CHUNK, permutations - start)
+        yield generator.permuted(np.tile(ranks, (rows, 1)), axis=1)
+
+
+def _count_as_extreme(totals: _Ranks) -> _Ranks:
+    """For each entry, how many entries are at least as large, itself included."""
+    return len(totals) - np.searchsorted(np.sort(totals), totals, side="left")

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Residual and scale maps of a view: what they must satisfy, and their ratios."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from splatcert.errors import InputError
+
+Mask = NDArray[np.bool_]
+_MISSING: Any = object()
+
+
+class MapError(InputError):
+    """A residual, scale or mask that no score can be computed from."""
+
+
+def rgb_residual(image: ArrayLike, center: ArrayLike) -> NDArray[np.float64]:
+    """How far the photo is from the centre of the boxes: the largest channel counts.
+
+    eq:linf-residual   r_vp = max over c of |Y_vpc - mu_vpc|
+
+    [H, W, C] twice to [H, W]. A pixel lies in its box if and only if this is at most the
+    half-width. `center` must be what the boxes will be put around: clamp a render first.
+    """
+    photo, centre = np.asarray(image, dtype=np.float64), np.asarray(center, dtype=np.float64)
+    if photo.shape != centre.shape or photo.ndim != 3:
+        raise MapError(
+            f"photo and render must both be [H, W, channels], got {photo.shape} and {centre.shape}"
+        )
+    return np.abs(photo - centre).max(axis=-1)
+
+
+@dataclass(frozen=True, eq=False)
+class ViewMaps:
+    """One view's residual and scale on the pixels that count (P_v), checked.
+
+    The scale may be one number for the whole view. Outside the mask nothing is looked at:
+    zeros and NaN there do no harm.
+    """
+
+    residual: NDArray[np.float64]
+    scale: NDArray[np.float64]
+
+    @property
+    def pixels(self) -> int:
+        """How many pixels count (n_v)."""
+        return self.residual.size
+
+    def ratios(self) -> NDArray[np.float64]:
+        """Residual over scale at every pixel that counts, [n_v].
+
+        The one expression that scores, thresholds and coverage are all computed from, so
+        that rounding cannot set them against each other.
+        """
+        with np.errstate(over="ignore"):
+            return self.residual / self.scale
+
+
+def view_maps(
+    residual: ArrayLike, scale: ArrayLike, mask: Mask | None = None, *, where: str = ""
+) -> ViewMaps:
+    """Check one view's maps: residual finite and not negative, scale positive and finite."""
+    r, s = np.asarray(residual), np.asarray(scale)
+    if r.ndim not in (1, 2):
+        raise MapError(
+            f"{where}residual must be one number a pixel, [H, W], got {r.shape}.\n"
+            "  Of RGB differences take the largest channel: rgb_residual does."
+        )
+    s = np.broadcast_to(s, r.shape) if s.ndim == 0 else s
+    if s.shape != r.shape:
+        raise MapError(f"{where}residual is {r.shape} and scale is {s.shape}: one view, one size")
+    counted = _counted(mask, r.shape, where)
+    _require((r >= 0) & (r < np.inf), r, counted, f"{where}residual must be finite and at least 0")
+    _require((s > 0) & (s < np.inf), s, counted, f"{where}scale must be positive and finite")
+    return ViewMaps(r[counted].astype(np.float64), s[counted].astype(np.float64))
+
+
+def each_view(
+    residuals: Iterable[ArrayLike],
+    scales: Iterable[ArrayLike],
+    masks: Iterable[Mask | None] | None = None,
+) -> Iterator[ViewMaps]:
+    """The maps of one view after another, checked; no two need be in memory together."""
+    if masks is None:
+        rows = ((*row, None) for row in zip_longest(residuals, scales, fillvalue=_MISSING))
+    else:
+        rows = zip_longest(residuals, scales, masks, fillvalue=_MISSING)
+    for index, (residual, scale, mask) in enumerate(rows):
+        found = zip(("residuals", "scales", "masks"), (residual, scale, mask), strict=True)
+        if short := [name for name, item in found if item is _MISSING]:
+            raise MapError(f"{' and '.join(short)} end after {index} views, the others go on")
+        yield view_maps(residual, scale, mask, where=f"view {index}: ")
+
+
+def _counted(mask: Mask | None, shape: tuple[int, ...], where: str) -> Mask:
+    counted = np.ones(shape, dtype=bool) if mask is None else np.asarray(mask)
+    if counted.dtype != np.bool_ or counted.shape != shape:
+        raise MapError(
+            f"{where}mask must be bool {shape}, True where a pixel counts, "
+            f"got {counted.dtype} {counted.shape}"
+        )
+    if not counted.any():
+        raise MapError(
+            f"{where}no pixel counts: of {counted.size} pixels the mask keeps none.\n"
+            "  A view without pixels has no score. Leave it out, or check its mask."
+        )
+    return counted
+
+
+def _require(good: Mask, values: NDArray[np.generic], counted: Mask, claim: str) -> None:
+    if good.all():
+        return
+    bad = counted & ~good
+    if count := int(bad.sum()):
+        first = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise MapError(
+            f"{claim}.\n"
+            f"  {count} of {int(counted.sum())} pixels are not; "
+            f"the first is {values[first]} at index {first}."
+        )
