@@ -12,8 +12,9 @@ from splatcert.conformal.coverage import Coverage, measure_coverage
 from splatcert.conformal.exchangeability import PermutationTest, permutation_test
 from splatcert.conformal.levels import Level, parse_level
 from splatcert.conformal.maps import rgb_residual
+from splatcert.conformal.native_reading import native_multiplier
 from splatcert.conformal.order import outer_rank, views_needed
-from splatcert.conformal.readings import native_multiplier, pooled_threshold
+from splatcert.conformal.pooled import pooled_threshold
 from splatcert.conformal.risk_control import risk_control_threshold
 from splatcert.conformal.statement import state_calibration, state_guarantee
 from splatcert.conformal.view_conformal import ViewConformal

@@ -29,7 +29,7 @@ def parse_level(value: Level, name: str) -> Fraction:
     stores is another one (0.1 is stored as 0.1000000000000000055...), and a rank computed
     from that can be off by one.
     """
-    level = _read(value, name)
+    level = value if isinstance(value, Fraction) else _read(value, name)
     if not 0 < level < 1:
         hint = f"\n  Write {value}% for {value} per cent." if 1 <= level < 100 else ""
         raise LevelError(f"{name} must lie strictly between 0 and 1, got {value}.{hint}")

@@ -22,10 +22,10 @@ def state_guarantee(alpha: Fraction, beta: Fraction, views: int) -> str:
 def state_calibration(alpha: Fraction, views: int) -> str:
     """Which score became the threshold."""
     rank = outer_rank(views, alpha)
-    counted = f"{views} view{'' if views == 1 else 's'}"
+    plural = "" if views == 1 else "s"
     if rank > views:
-        return f"{counted} of the {views_needed(alpha)} needed, threshold infinite"
-    return f"{counted}, threshold = {ordinal(rank)} smallest of {views} scores"
+        return f"{views} view{plural} of the {views_needed(alpha)} needed, threshold infinite"
+    return f"{views} view{plural}, threshold = {ordinal(rank)} smallest of {views} score{plural}"
 
 
 def ordinal(number: int) -> str:

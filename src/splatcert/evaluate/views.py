@@ -7,6 +7,7 @@ without Python objects, with a schema version and the hashes of what it was comp
 
 from __future__ import annotations
 
+import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -27,6 +28,9 @@ FORMAT = "splatcert views"
 VERSION = 1
 
 Views = Literal["training", "held-out"]
+# What NumPy and zipfile raise on files that are damaged or something else altogether.
+_UNREADABLE = (OSError, ValueError, TypeError, EOFError, MemoryError, RuntimeError)
+_UNREADABLE += (zipfile.BadZipFile, zlib.error, struct.error, KeyError, IndexError)
 _NUMBERS = ("descriptors", "oracle", "field_means", "pixels", "psnr")
 
 
@@ -162,12 +166,10 @@ class SceneViews:
 def _read(path: Path) -> dict[str, NDArray[Any]]:
     try:
         with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise ValueError("one array, not an archive")
-            return {name: archive[name] for name in archive.files}
+            return dict(archive)
     except FileNotFoundError:
         raise ArtefactError(f"there is no archive of views at {path}") from None
-    except (OSError, ValueError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
+    except _UNREADABLE as error:
         raise ArtefactError(f"{path} cannot be read as an archive of views: {error}.") from error
 
 
