@@ -81,12 +81,11 @@ inline void backward_entry(const View& view, const TileGeometry& tile, const Ent
                     fma(weight, g, Vec::load(sum)).store(sum);
                 }
             }
-            const Vec rest = fnma(weight, shade, Vec::load(pixels.rest + pixel));
+            // A pixel that is full has nothing to come: its rest is zero, and so is v.
+            const Vec lit = weight * shade;
+            const Vec rest = keep(Vec::load(pixels.rest + pixel) - lit, next > zero);
             rest.store(pixels.rest + pixel);
-            // weight = alpha T where the Gaussian counts, zero elsewhere.
-            const Vec passed = keep(alpha, weight > zero);
-            Vec v = fma(weight, shade, zero - passed * rest / (one - alpha));
-            v = keep(v, raw < cap);
+            const Vec v = keep(lit - alpha * rest / (one - alpha), raw < cap);
             v0 = v0 + v;
             const Vec vy = v * ly;
             v1 = v1 + vy;
@@ -143,8 +142,8 @@ void backward_tiles(const View& view, const ViewGradients& request, const Partia
             float* image = grad + std::size_t(channels) * tile_pixels;
             float* rest = image + std::size_t(channels) * tile_pixels;
             float* lane_sums = rest + tile_pixels;
-            read_tile(view, tile, request.grad_image, channels, grad);
-            read_tile(view, tile, request.image, channels, image);
+            read_tile<C>(view, tile, request.grad_image, channels, grad);
+            read_tile<C>(view, tile, request.image, channels, image);
             for (int p = 0; p < tile_pixels; ++p) rest[p] = 0;
             for (int k = 0; k < channels; ++k)
                 for (int p = 0; p < tile_pixels; ++p)
@@ -152,9 +151,16 @@ void backward_tiles(const View& view, const ViewGradients& request, const Partia
             TileState state;
             for (uint32_t at = tile.first; at < tile.last; ++at) {
                 const Entry& entry = view.entries[at];
-                const float* value =
-                    request.values +
-                    std::size_t(view.footprints[entry.footprint].gaussian) * channels;
+                const auto value_of = [&](const Entry& e) {
+                    return request.values +
+                           std::size_t(view.footprints[e.footprint].gaussian) * channels;
+                };
+                const float* value = value_of(entry);
+                if (at + ahead / 2 < tile.last) {
+                    const Entry& later = view.entries[at + ahead / 2];
+                    __builtin_prefetch(value_of(later));
+                    __builtin_prefetch(partials.row(later.emission), 1);
+                }
                 backward_entry<C, Absolute>(view, tile, entry, state, {grad, rest}, value, channels,
                                             lane_sums, partials.row(entry.emission));
             }
@@ -166,6 +172,7 @@ void backward_tiles(const View& view, const ViewGradients& request, const Partia
 void total_moments(const View& view, const ViewGradients& request, const Partials& partials,
                    int rank, int lane, Real* total) {
     float* values = request.grad_values + int64_t(view.drawn[rank]) * request.channels;
+    for (int c = 0; c < request.channels; ++c) values[c] = 0;
     for (uint32_t n = view.emission_start[rank]; n < view.emission_start[rank + 1]; ++n) {
         const float* row = partials.row(n);
         for (int m = 0; m < moments; ++m) total[m][lane] += row[m];
@@ -210,15 +217,14 @@ void finish(const View& view, const RawSplats& splats, const ViewGradients& requ
     }
 }
 
-void clear(const View& view, const ViewGradients& request) {
-    const std::size_t n = static_cast<std::size_t>(view.count);
-    fill_zero(request.grad_values, n * request.channels);
-    fill_zero(request.grad_means, 3 * n);
-    fill_zero(request.grad_quats, 4 * n);
-    fill_zero(request.grad_log_scales, 3 * n);
-    fill_zero(request.grad_logit_opacities, n);
-    fill_zero(request.grad_means2d, 2 * n);
-    if (request.abs_grad_means2d) fill_zero(request.abs_grad_means2d, 2 * n);
+void clear_undrawn(const View& view, const ViewGradients& request) {
+    zero_undrawn(view, request.grad_values, request.channels);
+    zero_undrawn(view, request.grad_means, 3);
+    zero_undrawn(view, request.grad_quats, 4);
+    zero_undrawn(view, request.grad_log_scales, 3);
+    zero_undrawn(view, request.grad_logit_opacities, 1);
+    zero_undrawn(view, request.grad_means2d, 2);
+    if (request.abs_grad_means2d) zero_undrawn(view, request.abs_grad_means2d, 2);
 }
 
 }  // namespace
@@ -233,7 +239,7 @@ void backward(const View& view, const RawSplats& splats, const ViewGradients& re
         absolute ? backward_tiles<0, true>(view, request, partials)
                  : backward_tiles<0, false>(view, request, partials);
 
-    clear(view, request);
+    clear_undrawn(view, request);
     for_drawn_ranges(view, [&](int begin, int end) {
         for (int k = begin; k < end; k += real_lanes)
             finish(view, splats, request, partials, k, std::min(real_lanes, end - k));

@@ -50,8 +50,22 @@ inline void accumulate(int n, const float* weights, const uint8_t* met, const fl
     for (int c = 0; c < C; ++c) acc[c].store(planes + c * tile_pixels + pixel);
 }
 
+// Calls f with the numbers of channels that are asked for most (one map, a picture, a query) as
+// compile-time constants; others as 0, which means: look at the number.
+template <class F>
+inline void with_common(int channels, F&& f) {
+    switch (channels) {
+        case 1: return f(std::integral_constant<int, 1>());
+        case 3: return f(std::integral_constant<int, 3>());
+        case 10: return f(std::integral_constant<int, 10>());
+        default: return f(std::integral_constant<int, 0>());
+    }
+}
+
+template <int C>
 void gather_values(const View& view, const Batch& batch, const float* values, int channels,
                    float* out) {
+    if (C > 0) channels = C;
     for (int e = 0; e < batch.count; ++e) {
         const uint32_t gaussian = view.footprints[batch.entries[e].footprint].gaussian;
         const float* in = values + std::size_t(gaussian) * channels;
@@ -59,8 +73,10 @@ void gather_values(const View& view, const Batch& batch, const float* values, in
     }
 }
 
+template <int C>
 void write_tile(const View& view, const TileGeometry& tile, const float* planes, int channels,
                 float* image) {
+    if (C > 0) channels = C;
     for (int row = 0; row < tile.rows; ++row) {
         float* out = image + (std::size_t(tile.y + row) * view.camera.width + tile.x) * channels;
         const float* in = planes + row * tile_size;
@@ -99,9 +115,8 @@ inline void project_weights(const float* weights, uint32_t visited, const float*
     for (int c = 0; c < C; ++c) out[c] = sum(acc[c]);
 }
 
-}  // namespace
-
-void composite(const View& view, const float* values, int channels, float* image) {
+template <int C>
+void composite_tiles(const View& view, const float* values, int channels, float* image) {
     const std::size_t need = std::size_t(channels) * (tile_pixels + batch_size);
     const int threads = thread_count();
     Array<float> scratch;
@@ -116,16 +131,34 @@ void composite(const View& view, const float* values, int channels, float* image
             Batch batch;
             sweep_tile(
                 view, tile, batch,
-                [&](const Batch& b) { gather_values(view, b, values, channels, local); },
+                [&](const Batch& b) { gather_values<C>(view, b, values, channels, local); },
                 [&](int unit, int n, const float* weights, const uint8_t* met) {
                     for_channel_groups(channels, [&](int c0, auto width) {
                         accumulate<width.value>(n, weights, met, local + c0, channels,
                                                 planes + c0 * tile_pixels, unit_pixel(unit));
                     });
                 });
-            write_tile(view, tile, planes, channels, image);
+            write_tile<C>(view, tile, planes, channels, image);
         },
         threads);
+}
+
+// Where an entry's values come from and where its sums go, fetched before they are needed.
+inline void fetch_rows(const View& view, const TileGeometry& tile, uint32_t at, const float* values,
+                       int channels, const Partials& partials) {
+    if (at + ahead / 2 >= tile.last) return;
+    const Entry& later = view.entries[at + ahead / 2];
+    if (values)
+        __builtin_prefetch(values +
+                           std::size_t(view.footprints[later.footprint].gaussian) * channels);
+    __builtin_prefetch(partials.row(later.emission), 1);
+}
+
+}  // namespace
+
+void composite(const View& view, const float* values, int channels, float* image) {
+    with_common(channels,
+                [&](auto common) { composite_tiles<common.value>(view, values, channels, image); });
 }
 
 void scatter(const View& view, const float* image, int channels, float* values) {
@@ -144,6 +177,7 @@ void scatter(const View& view, const float* image, int channels, float* values) 
             EntryWeights weights;
             for (uint32_t at = tile.first; at < tile.last; ++at) {
                 const Entry& entry = view.entries[at];
+                fetch_rows(view, tile, at, nullptr, channels, partials);
                 float* out = partials.row(entry.emission);
                 float* w = weights.w;
                 weights.visited = sweep_entry(view, tile, entry, state, [&](int, Vec weight) {
@@ -192,6 +226,7 @@ void normal(const View& view, const float* values, int channels, float* result) 
             float* w = mine.weights.data;
             for (uint32_t at = tile.first; at < tile.last; ++at) {
                 const Entry& entry = view.entries[at];
+                fetch_rows(view, tile, at, values, channels, partials);
                 const float* value =
                     values + std::size_t(view.footprints[entry.footprint].gaussian) * channels;
                 mine.visited[at - tile.first] =

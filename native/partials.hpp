@@ -35,13 +35,29 @@ inline void fill_zero(float* out, std::size_t size) {
     });
 }
 
+// Zeroes the rows of Gaussians that are not drawn; the others are left to be written.
+inline void zero_undrawn(const View& view, float* out, std::size_t width) {
+    constexpr int64_t chunk = 4096;
+    const uint32_t *first = view.drawn.data, *last = first + view.drawn.size;
+    parallel_for(static_cast<int>((view.count + chunk - 1) / chunk), [&](int block, int) {
+        int64_t at = block * chunk;
+        const int64_t end = std::min(view.count, at + chunk);
+        for (const uint32_t* next = std::lower_bound(first, last, at); at < end; ++at) {
+            const int64_t drawn = next < last ? std::min<int64_t>(*next++, end) : end;
+            std::memset(out + at * width, 0, (drawn - at) * width * sizeof(float));
+            at = drawn;
+        }
+    });
+}
+
 // out[gaussian] = sum of its partial rows; zero where a Gaussian is not drawn.
 inline void sum_partials(const View& view, const Partials& partials, float* out) {
     const int width = partials.width;
-    fill_zero(out, std::size_t(view.count) * width);
+    zero_undrawn(view, out, width);
     for_drawn_ranges(view, [&](int begin, int end) {
         for (int k = begin; k < end; ++k) {
             float* sum = out + std::size_t(view.drawn[k]) * width;
+            for (int c = 0; c < width; ++c) sum[c] = 0;
             for (uint32_t n = view.emission_start[k]; n < view.emission_start[k + 1]; ++n)
                 for (int c = 0; c < width; ++c) sum[c] += partials.row(n)[c];
         }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Colours of the drawn Gaussians towards the camera: max(0, SH(d) + 0.5), and the adjoint.
+// One vector holds the same quantity of several Gaussians.
 #include <cmath>
+#include <cstring>
+#include <type_traits>
 
 #include "harmonics.hpp"
 #include "partials.hpp"
@@ -9,27 +12,103 @@ namespace splat {
 namespace SPLAT_ISA {
 namespace {
 
-struct Direction {
-    float x, y, z, inverse_length;
-};
-
-Direction direction_to(const double centre[3], const float* mean) {
-    const double dx = mean[0] - centre[0], dy = mean[1] - centre[1], dz = mean[2] - centre[2];
-    const double r = 1.0 / std::sqrt(dx * dx + dy * dy + dz * dz);
-    return {float(dx * r), float(dy * r), float(dz * r), float(r)};
-}
+constexpr int group = Vec::width;  // Gaussians at a time
+constexpr int ahead = 6;           // groups fetched before they are needed
 
 void camera_centre(const CameraModel& camera, double centre[3]) {
     const double *R = camera.rotation, *t = camera.shift;
     for (int k = 0; k < 3; ++k) centre[k] = -(R[k] * t[0] + R[3 + k] * t[1] + R[6 + k] * t[2]);
 }
 
+// Some drawn Gaussians; lanes from `count` on repeat the last one and are never written.
+struct Group {
+    int64_t index[group];
+    int count;
+};
+
+// Unit vectors from the camera; differences are taken in double, they may be small.
+struct Directions {
+    Vec x, y, z, inverse_length;
+    Directions(const double centre[3], const float* means, const Group& g) {
+        alignas(64) float offset[3][group];
+        for (int k = 0; k < group; ++k)
+            for (int c = 0; c < 3; ++c)
+                offset[c][k] = static_cast<float>(means[3 * g.index[k] + c] - centre[c]);
+        x = Vec::load(offset[0]), y = Vec::load(offset[1]), z = Vec::load(offset[2]);
+        // Scaled by the largest part first, so that no square leaves the range of float.
+        const Vec one = Vec::all(1.0f), largest = max(max(abs(x), abs(y)), abs(z));
+        const Vec unit = one / max(largest, Vec::all(1e-37f));
+        x = x * unit, y = y * unit, z = z * unit;
+        const Vec r = one / sqrt(fma(x, x, fma(y, y, z * z)));
+        x = x * r, y = y * r, z = z * r;
+        inverse_length = r * unit;
+    }
+};
+
+// Columns of a table's rows as vectors over the group, and back.
+inline void read_rows(const float* table, std::size_t stride, int columns, const Group& g,
+                      Vec* out) {
+    alignas(64) float block[3 * max_bases][group];
+    for (int k = 0; k < group; ++k) {
+        const float* row = table + g.index[k] * stride;
+        for (int c = 0; c < columns; ++c) block[c][k] = row[c];
+    }
+    for (int c = 0; c < columns; ++c) out[c] = Vec::load(block[c]);
+}
+
+template <class Put>
+inline void write_rows(const Vec* in, std::size_t stride, int columns, const Group& g, float* table,
+                       Put&& put) {
+    alignas(64) float block[3 * max_bases][group];
+    for (int c = 0; c < columns; ++c) in[c].store(block[c]);
+    for (int k = 0; k < g.count; ++k) {
+        float* row = table + g.index[k] * stride;
+        for (int c = 0; c < columns; ++c) put(row[c], block[c][k]);
+    }
+}
+
+// body(group) for all drawn Gaussians; their rows of `sh` are fetched ahead of use.
 template <class F>
-void for_drawn(const View& view, F&& body) {
+void for_groups(const View& view, const float* sh, int bases, F&& body) {
+    constexpr std::size_t line = 16;  // floats
+    const std::size_t width = std::size_t(bases) * 3;
     for_drawn_ranges(view, [&](int begin, int end) {
-        for (int k = begin; k < end; ++k) body(static_cast<int64_t>(view.drawn[k]));
+        for (int at = begin; at < end; at += group) {
+            Group g;
+            g.count = std::min(group, end - at);
+            for (int k = 0; k < group; ++k) {
+                g.index[k] = view.drawn[at + std::min(k, g.count - 1)];
+                const int later = at + k + ahead * group / 4;
+                if (later < end)
+                    for (std::size_t c = 0; c < width; c += line)
+                        __builtin_prefetch(sh + view.drawn[later] * width + c);
+            }
+            body(g);
+        }
     });
 }
+
+// Calls f with the number of harmonics as a compile-time constant.
+template <class F>
+void with_bases(int active, F&& f) {
+    switch (active) {
+        case 1: return f(std::integral_constant<int, 1>());
+        case 4: return f(std::integral_constant<int, 4>());
+        case 9: return f(std::integral_constant<int, 9>());
+        case 16: return f(std::integral_constant<int, 16>());
+        default: return f(std::integral_constant<int, 25>());
+    }
+}
+
+template <int Active>
+inline void raw_colours(const Vec* basis, const Vec* coefficients, Vec rgb[3]) {
+    for (int c = 0; c < 3; ++c) rgb[c] = Vec::all(0.5f);
+    for (int k = 0; k < Active; ++k)
+        for (int c = 0; c < 3; ++c) rgb[c] = fma(basis[k], coefficients[3 * k + c], rgb[c]);
+}
+
+constexpr auto set_value = [](float& out, float value) { out = value; };
+constexpr auto add_value = [](float& out, float value) { out += value; };
 
 }  // namespace
 
@@ -37,16 +116,18 @@ void shade(const View& view, const float* means, const float* sh, int bases, int
            float* colours) {
     double centre[3];
     camera_centre(view.camera, centre);
-    fill_zero(colours, std::size_t(view.count) * 3);
-    for_drawn(view, [&](int64_t i) {
-        const Direction d = direction_to(centre, means + 3 * i);
-        float basis[max_bases];
-        harmonics(d.x, d.y, d.z, active, basis);
-        const float* coefficients = sh + i * bases * 3;
-        float rgb[3] = {0.5f, 0.5f, 0.5f};
-        for (int k = 0; k < active; ++k)
-            for (int c = 0; c < 3; ++c) rgb[c] += basis[k] * coefficients[3 * k + c];
-        for (int c = 0; c < 3; ++c) colours[3 * i + c] = rgb[c] > 0 ? rgb[c] : 0.0f;
+    zero_undrawn(view, colours, 3);
+    with_bases(active, [&](auto number) {
+        constexpr int Active = number;
+        for_groups(view, sh, bases, [&](const Group& g) {
+            const Directions d(centre, means, g);
+            Vec basis[Active], coefficients[3 * Active], rgb[3];
+            harmonics(d.x, d.y, d.z, Active, basis);
+            read_rows(sh, std::size_t(bases) * 3, 3 * Active, g, coefficients);
+            raw_colours<Active>(basis, coefficients, rgb);
+            for (int c = 0; c < 3; ++c) rgb[c] = max(rgb[c], Vec::all(0.0f));
+            write_rows(rgb, 3, 3, g, colours, set_value);
+        });
     });
 }
 
@@ -54,38 +135,52 @@ void shade_backward(const View& view, const float* means, const float* sh, int b
                     const float* grad_colours, bool accumulate, float* grad_means, float* grad_sh) {
     double centre[3];
     camera_centre(view.camera, centre);
+    const std::size_t stride = std::size_t(bases) * 3;
     if (!accumulate) {
-        fill_zero(grad_means, std::size_t(view.count) * 3);
-        fill_zero(grad_sh, std::size_t(view.count) * bases * 3);
+        zero_undrawn(view, grad_means, 3);
+        zero_undrawn(view, grad_sh, stride);
     }
-    for_drawn(view, [&](int64_t i) {
-        const Direction d = direction_to(centre, means + 3 * i);
-        float basis[max_bases], slope_x[max_bases], slope_y[max_bases], slope_z[max_bases];
-        harmonics(d.x, d.y, d.z, active, basis);
-        const float* coefficients = sh + i * bases * 3;
-        float rgb[3] = {0.5f, 0.5f, 0.5f};
-        for (int k = 0; k < active; ++k)
-            for (int c = 0; c < 3; ++c) rgb[c] += basis[k] * coefficients[3 * k + c];
-        float g[3];
-        for (int c = 0; c < 3; ++c) g[c] = rgb[c] > 0 ? grad_colours[3 * i + c] : 0.0f;
-        float* out = grad_sh + i * bases * 3;
-        for (int k = 0; k < active; ++k)
-            for (int c = 0; c < 3; ++c) out[3 * k + c] += basis[k] * g[c];
-        if (active == 1) return;
-        harmonics_slopes(d.x, d.y, d.z, active, slope_x, slope_y, slope_z);
-        float gx = 0, gy = 0, gz = 0;
-        for (int k = 1; k < active; ++k) {
-            const float* s = coefficients + 3 * k;
-            const float along = g[0] * s[0] + g[1] * s[1] + g[2] * s[2];
-            gx += along * slope_x[k];
-            gy += along * slope_y[k];
-            gz += along * slope_z[k];
-        }
-        // Through the normalisation: remove the radial part, divide by the distance.
-        const float radial = gx * d.x + gy * d.y + gz * d.z;
-        grad_means[3 * i] += (gx - radial * d.x) * d.inverse_length;
-        grad_means[3 * i + 1] += (gy - radial * d.y) * d.inverse_length;
-        grad_means[3 * i + 2] += (gz - radial * d.z) * d.inverse_length;
+    with_bases(active, [&](auto number) {
+        constexpr int Active = number;
+        for_groups(view, sh, bases, [&](const Group& g) {
+            const Directions d(centre, means, g);
+            Vec basis[Active], coefficients[3 * Active], rgb[3], pull[3];
+            harmonics(d.x, d.y, d.z, Active, basis);
+            read_rows(sh, stride, 3 * Active, g, coefficients);
+            raw_colours<Active>(basis, coefficients, rgb);
+            read_rows(grad_colours, 3, 3, g, pull);
+            for (int c = 0; c < 3; ++c) pull[c] = keep(pull[c], rgb[c] > Vec::all(0.0f));
+
+            Vec slope_x[Active], slope_y[Active], slope_z[Active], mean[3];
+            harmonics_slopes(d.x, d.y, d.z, Active, slope_x, slope_y, slope_z);
+            Vec gx = Vec::all(0.0f), gy = gx, gz = gx;
+            for (int k = 1; k < Active; ++k) {
+                const Vec* s = coefficients + 3 * k;
+                const Vec along = fma(pull[0], s[0], fma(pull[1], s[1], pull[2] * s[2]));
+                gx = fma(along, slope_x[k], gx);
+                gy = fma(along, slope_y[k], gy);
+                gz = fma(along, slope_z[k], gz);
+            }
+            // Through the normalisation: remove the radial part, divide by the distance.
+            const Vec radial = fma(gx, d.x, fma(gy, d.y, gz * d.z));
+            mean[0] = fnma(radial, d.x, gx) * d.inverse_length;
+            mean[1] = fnma(radial, d.y, gy) * d.inverse_length;
+            mean[2] = fnma(radial, d.z, gz) * d.inverse_length;
+
+            Vec* grads = coefficients;  // no longer needed
+            for (int k = 0; k < Active; ++k)
+                for (int c = 0; c < 3; ++c) grads[3 * k + c] = basis[k] * pull[c];
+            if (accumulate) {
+                write_rows(mean, 3, 3, g, grad_means, add_value);
+                write_rows(grads, stride, 3 * Active, g, grad_sh, add_value);
+            } else {
+                write_rows(mean, 3, 3, g, grad_means, set_value);
+                write_rows(grads, stride, 3 * Active, g, grad_sh, set_value);
+                for (int k = 0; k < g.count; ++k)
+                    std::memset(grad_sh + g.index[k] * stride + 3 * Active, 0,
+                                (stride - 3 * Active) * sizeof(float));
+            }
+        });
     });
 }
 

@@ -192,9 +192,12 @@ inline uint32_t sweep_entry(const View& view, const TileGeometry& tile, const En
     return visited;
 }
 
-// A tile of an interleaved image as planes of 16 x 16; zero outside the image.
+// A tile of an interleaved image as planes of 16 x 16; zero outside the image. C > 0: that
+// many channels, known at compile time.
+template <int C = 0>
 inline void read_tile(const View& view, const TileGeometry& tile, const float* image, int channels,
                       float* planes) {
+    if (C > 0) channels = C;
     if (tile.rows < tile_size || tile.columns < tile_size)
         std::memset(planes, 0, std::size_t(channels) * tile_pixels * sizeof(float));
     for (int row = 0; row < tile.rows; ++row) {

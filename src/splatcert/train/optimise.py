@@ -37,7 +37,8 @@ RATES = {"quats": 1e-3, "log_scales": 5e-3, "logit_opacities": 2.5e-2}
 RATE_COLOUR = 2.5e-3
 RATE_HARMONICS = {"vanilla": 2.5e-3 / 20, "fastgs": 5e-3 / 20}
 HARMONICS_EVERY = {"vanilla": 1, "fastgs": 16}
-"""FastGS steps the higher harmonics rarely, with gradients summed in between."""
+"""FastGS steps the higher harmonics rarely, with gradients summed in between. Of 30,000 steps;
+a shorter run steps them more often, or they would not be learned."""
 RAISE_DEGREE_EVERY = 1_000
 CHECK_EVERY = 100
 SCORED_VIEWS = 10
@@ -151,7 +152,7 @@ class Trainer:
             table.adam(name, value, step, rows=drawn)
         table.adam("sh", RATE_COLOUR, step, rows=drawn, columns=(0, 3))
         table.grads["sh"][:, 0] = 0
-        every = HARMONICS_EVERY[kind]
+        every = self.config.scaled(HARMONICS_EVERY[kind])
         width = table.values["sh"][0].numel() if len(table) else 3
         if width > 3 and step % every == 0:
             rows = drawn if every == 1 else None

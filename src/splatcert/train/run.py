@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import resource
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -45,6 +47,14 @@ STATISTICS = tuple(field.name for field in dataclasses.fields(DensityStats))
 
 class RunError(InputError):
     """A run folder that cannot be used as asked."""
+
+
+def peak_memory_mib() -> int:
+    """Largest resident memory of this process so far."""
+    kibibytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    if sys.platform == "darwin":  # counts in bytes there
+        kibibytes //= 1024
+    return kibibytes // 1024
 
 
 def request_of(scene: Scene, config: TrainConfig) -> dict[str, object]:
@@ -210,6 +220,7 @@ class TrainingRun:
                 "gaussians": len(splats),
                 "steps_timed": trainer.steps_done - first,
                 "seconds": round(time.perf_counter() - started, 2),
+                "peak_memory_mib": peak_memory_mib(),
             }
         )
         self._checkpoint.unlink(missing_ok=True)

@@ -128,7 +128,7 @@ def fit_ridge(sources: Sequence[Source], parts: Sequence[Part], shape: int, ridg
         x = (source.features - source.features.mean(axis=0))[part.rows]
         normal += x.T @ x
         moment += x.T @ source.target(shape)[part.rows]
-    return np.linalg.solve(normal, moment)
+    return np.asarray(np.linalg.solve(normal, moment), dtype=np.float64)
 
 
 def rank_correlation(x: Array, y: Array) -> float:

@@ -57,6 +57,18 @@ class Query:
     descriptor: NDArray[np.float64]
     """z_v, [24]."""
 
+    def shape(self, lambda_b: Fraction | float) -> Tensor:
+        """b~ = (1 - lambda_b) + lambda_b * b / mean(b), [H, W] (eq:shrinkage).
+
+        As `scale.shrink` has it, to the bit, but with the mean known and one tensor made.
+        """
+        kept = float(lambda_b)
+        return self.field.div(self.field_mean).mul_(kept).add_(1 - kept)
+
+    def half_width(self, multiplier: float, lambda_b: Fraction | float) -> Tensor:
+        """multiplier * b~, [H, W]; the multiplier of a box is threshold times view factor."""
+        return self.shape(lambda_b).mul_(multiplier)
+
 
 @dataclass(frozen=True, eq=False)
 class Observed:

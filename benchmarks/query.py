@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a certified query costs over a plain picture, measured in one run.
+
+python benchmarks/query.py                                made scene of 100,000 Gaussians
+python benchmarks/query.py --data SCENE --model SPLATS    a real one
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+sys.path.insert(0, str(Path(__file__).parent))
+from machine import describe_machine
+from timing import interleave, ratio
+
+from splatcert.field.fit import ResidualField
+from splatcert.field.operator import directions
+from splatcert.field.support import Support
+from splatcert.raster import native
+from splatcert.raster.interface import View, open_view
+from splatcert.raster.native import NativeView
+from splatcert.raster.native_query import pack_query, summarise_query
+from splatcert.scene.cameras import Camera
+from splatcert.splats.gaussians import Splats
+from splatcert.splats.made import made_cameras, made_splats
+from splatcert.view.descriptor import EPSILON0, CameraGeometry
+from splatcert.view.query import Observed
+
+OBSERVERS = 24
+"""Training cameras whose exposures make the support."""
+BACKGROUND = (0.0, 0.0, 0.0)
+
+
+def observe(splats: Splats, cameras: Sequence[Camera], extent: float) -> Observed:
+    """A scene as some cameras saw it; the residual field is made up, its cost is not."""
+    generator = torch.Generator().manual_seed(0)
+    exposure, direction = torch.zeros(len(splats)), torch.zeros(len(splats), 3)
+    for camera in cameras[:: max(1, len(cameras) // OBSERVERS)]:
+        seen = open_view(splats, camera).scatter(torch.ones(camera.height, camera.width, 1))
+        exposure += seen[:, 0]
+        direction += seen * directions(splats.means, camera)
+    error = 0.1 * exposure * torch.rand(len(splats), generator=generator)
+    coefficients = 0.02 * torch.randn(len(splats), 9, generator=generator)
+    coefficients[:, 0] += 0.2
+    return Observed(
+        splats=splats,
+        field=cast(ResidualField, SimpleNamespace(coefficients=coefficients)),
+        support=Support(exposure, direction, error),
+        geometry=CameraGeometry(cameras, extent),
+    )
+
+
+def rgb_only(observed: Observed, camera: Camera) -> Tensor:
+    """A picture, as it would be rendered without any certificate."""
+    view = open_view(observed.splats, camera)
+    return view.composite(view.colours()).clamp_(0, 1)
+
+
+def certified(observed: Observed, camera: Camera) -> Tensor:
+    """Picture, all auxiliaries, descriptor and half-widths."""
+    return observed.query(camera).half_width(0.1, 0.5)
+
+
+def four_passes(observed: Observed, camera: Camera) -> Tensor:
+    """The same, composited as the paper does it: three channels at a time."""
+    view = cast(NativeView, open_view(observed.splats, camera))
+    values = pack_query(view, observed.traits)
+    parts = [view.composite(values[:, k : k + 3].contiguous()) for k in (0, 3, 6)]
+    parts.append(view.composite(values[:, [9, 9, 9]])[..., :1])
+    _, field, statistics = summarise_query(torch.cat(parts, dim=2), BACKGROUND, EPSILON0)
+    observed.geometry.features(camera)
+    return 0.1 * (0.5 + 0.5 * (field / statistics[-2]))
+
+
+def steps_of(observed: Observed, camera: Camera) -> dict[str, Callable[[], Any]]:
+    """The parts of a query, one by one."""
+    view = cast(NativeView, open_view(observed.splats, camera))
+    colours, values = view.colours(), pack_query(view, observed.traits)
+    image = view.composite(values)
+    query = observed.query(camera)
+    return {
+        "open_view": lambda: open_view(observed.splats, camera),
+        "colours": view.colours,
+        "pack": lambda: pack_query(view, observed.traits),
+        "composite_3": lambda: view.composite(colours),
+        "composite_10": lambda: view.composite(values),
+        "summarise": lambda: summarise_query(image, BACKGROUND, EPSILON0),
+        "geometry": lambda: observed.geometry.features(camera),
+        "half_width": lambda: query.half_width(0.1, 0.5),
+    }
+
+
+def packing_difference(view: View, values: Tensor) -> float:
+    """Largest difference between ten channels together and one at a time."""
+    together = view.composite(values)
+    alone = [view.composite(values[:, k : k + 1].contiguous()) for k in range(values.shape[1])]
+    return float((together - torch.cat(alone, dim=2)).abs().max())
+
+
+def measure(observed: Observed, cameras: Sequence[Camera], rounds: int) -> dict[str, Any]:
+    """Whole queries over all cameras, then the parts of one."""
+    whole = {
+        run.__name__: lambda run=run: [run(observed, camera) for camera in cameras]
+        for run in (rgb_only, certified, four_passes)
+    }
+    timings = interleave(whole, rounds=rounds, budget=120)
+    middle = cameras[len(cameras) // 2]
+    view = cast(NativeView, open_view(observed.splats, middle))
+    return {
+        "gaussians": len(observed.splats),
+        "drawn": [len(open_view(observed.splats, c)._prepared.drawn()) for c in cameras],  # type: ignore[attr-defined]
+        "width": middle.width,
+        "height": middle.height,
+        "cameras": len(cameras),
+        "threads": native.threads(),
+        "timings_of_all_cameras": timings,
+        "ratios": {
+            "certified_over_rgb_only": ratio(timings, "certified", "rgb_only"),
+            "four_passes_over_rgb_only": ratio(timings, "four_passes", "rgb_only"),
+            "certified_over_rgb_only_by_medians": round(
+                timings["certified"]["median_ms"] / timings["rgb_only"]["median_ms"], 3
+            ),
+        },
+        "steps": interleave(steps_of(observed, middle), rounds=rounds, budget=60),
+        "packing_difference": packing_difference(view, pack_query(view, observed.traits)),
+    }
+
+
+def scene_of(options: argparse.Namespace) -> tuple[str, Observed, Sequence[Camera]]:
+    """The scene asked for, and cameras spread over it."""
+    if bool(options.data) != bool(options.model):
+        raise SystemExit("--data and --model go together")
+    if options.data:
+        from splatcert import load_scene, load_splats
+
+        scene, splats = load_scene(options.data), load_splats(options.model)
+        name, cameras, extent = options.data.name, scene.training.cameras, scene.extent
+    else:
+        name, splats = "made", made_splats(100_000)
+        cameras = made_cameras(24, 640, 420)
+        centres = np.array([camera.centre for camera in cameras])
+        extent = 1.1 * float(np.linalg.norm(centres - centres.mean(axis=0), axis=1).max())
+    chosen = cameras[:: max(1, len(cameras) // options.cameras)][: options.cameras]
+    return name, observe(splats, cameras, extent), chosen
+
+
+def main() -> None:
+    """Measure, print, and write the JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/query.json"))
+    parser.add_argument("--data", type=Path, help="a scene to render with --model")
+    parser.add_argument("--model", type=Path, help="splats of that scene")
+    parser.add_argument("--cameras", type=int, default=4)
+    parser.add_argument("--rounds", type=int, default=25)
+    options = parser.parse_args()
+
+    torch.set_num_threads(1)  # torch's threads would spin on the cores the kernels use
+    name, observed, cameras = scene_of(options)
+    result = {"machine": describe_machine(), "scene": name}
+    result |= measure(observed, cameras, options.rounds)
+    for key, timing in result["steps"].items():
+        print(f"  {key:14} {timing['min_ms']:8.2f} ms")
+    for key, timing in result["timings_of_all_cameras"].items():
+        print(f"  {key:14} {timing['min_ms'] / len(cameras):8.2f} ms a view")
+    for key, value in result["ratios"].items():
+        print(f"  {key:36} {value:6.3f}")
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(json.dumps(result, indent=1) + "\n")
+    print(f"wrote {options.out}")
+
+
+if __name__ == "__main__":
+    main()

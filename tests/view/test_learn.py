@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Learning on made scenes whose truth is known."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from made_sources import BETA, THETA, made_scene, made_sources
+
+from splatcert.config import LearnConfig
+from splatcert.evaluate.splits import calibration_size, draw_splits, estimate
+from splatcert.scale import LAMBDA_GRID
+from splatcert.view.descriptor import FEATURE_NAMES, SchemaError
+from splatcert.view.learn import RIDGES, LearnError, learn_predictor, rank_correlation
+from splatcert.view.predictor import FeatureUnits
+
+CONFIG = LearnConfig(splits=40)
+
+
+def test_known_weights_are_found_again():
+    predictor = learn_predictor(made_sources(noise=0.005), CONFIG)
+    assert predictor.weights == pytest.approx(THETA, abs=0.02)
+    assert predictor.ridge == min(RIDGES)
+    assert predictor.lambda_a == 1 and predictor.lambda_b == Fraction(1, 2)
+    assert predictor.beta == BETA
+    assert predictor.card["mean_spearman"] > 0.99
+
+
+def test_the_units_of_a_scene_do_not_matter():
+    """Each scene is standardised by its own training views, whatever its scale."""
+    scenes = made_sources()
+    moved = replace(
+        scenes[0],
+        training=replace(scenes[0].training, descriptors=scenes[0].training.descriptors * 50 - 9),
+        held_out=replace(scenes[0].held_out, descriptors=scenes[0].held_out.descriptors * 50 - 9),
+    )
+    first = learn_predictor(scenes, CONFIG)
+    again = learn_predictor([moved, *scenes[1:]], CONFIG)
+    assert again.weights == pytest.approx(first.weights, abs=1e-9)
+    darker = replace(moved, training=replace(moved.training, oracle=7 * moved.training.oracle))
+    assert learn_predictor([darker, *scenes[1:]], CONFIG).weights == pytest.approx(
+        first.weights, abs=1e-9
+    ), "targets are centred within a scene"
+
+
+def ridge_by_hand(scenes, shape, ridge):
+    """One least-squares problem with a column per scene for its intercept."""
+    rows, targets = [], []
+    for k, scene in enumerate(scenes):
+        z = FeatureUnits.from_descriptors(scene.training.descriptors).standardise(
+            scene.training.descriptors
+        )
+        rows.append(np.hstack([z, np.eye(len(scenes))[np.full(len(z), k)]]))
+        targets.append(np.log(scene.training.oracle[:, 0, shape]))
+    x, y = np.vstack(rows), np.concatenate(targets)
+    penalty = np.diag([ridge] * 24 + [0.0] * len(scenes))
+    return np.linalg.solve(x.T @ x + penalty, x.T @ y)[:24]
+
+
+def test_left_out_scenes_score_ridge_and_shrinkages():
+    """Everything of the card again, by hand, with estimators written out."""
+    scenes = made_sources(3, noise=0.3, views=40)
+    predictor = learn_predictor(scenes, CONFIG)
+    card = predictor.card
+    units = [FeatureUnits.from_descriptors(s.training.descriptors) for s in scenes]
+    z = [u.standardise(s.training.descriptors) for u, s in zip(units, scenes, strict=True)]
+    others = [[s for s in scenes if s is not scene] for scene in scenes]
+
+    best, widths = {}, np.zeros((5, 5))
+    for b in range(5):
+        logs = {
+            ridge: [z[k] @ ridge_by_hand(others[k], b, ridge) for k in range(3)] for ridge in RIDGES
+        }
+        scores = {
+            ridge: np.mean(
+                [
+                    rank_correlation(logs[ridge][k], scenes[k].training.oracle[:, 0, b])
+                    for k in range(3)
+                ]
+            )
+            for ridge in RIDGES
+        }
+        best[b] = max(scores, key=scores.__getitem__)
+        for a, shrinkage in enumerate(LAMBDA_GRID):
+            relative = []
+            for k, scene in enumerate(scenes):
+                n = len(scene.training)
+                splits = draw_splits(n, calibration_size(n), 40, 0)
+                raw = np.exp(logs[best[b]][k])
+                factor = 1 - float(shrinkage) + float(shrinkage) * raw / raw.mean()
+                oracle = scene.training.oracle[:, 0]
+                full = estimate(oracle[:, b], factor, "1/10", splits).mean_width
+                flat = estimate(oracle[:, 0], np.ones(n), "1/10", splits).mean_width
+                relative.append(full / flat)
+            widths[b, a] = np.mean(relative)
+    b, a = np.unravel_index(widths.argmin(), widths.shape)
+    assert (predictor.lambda_b, predictor.lambda_a) == (LAMBDA_GRID[b], LAMBDA_GRID[a])
+    assert predictor.ridge == best[b]
+    found = np.array(list(card["relative_width"].values()))
+    assert found == pytest.approx(widths, rel=1e-9)
+    assert 1 - card["mean_saving"]["full"] == pytest.approx(widths[b, a], rel=1e-9)
+    assert predictor.weights == pytest.approx(ridge_by_hand(scenes, b, best[b]), abs=1e-9)
+
+
+def test_pure_noise_is_not_believed():
+    """Nothing to learn: the chosen scale is no wider than the constant one."""
+    scenes = []
+    for k, scene in enumerate(made_sources(4)):
+        rng = np.random.default_rng(k + 100)
+        noise = np.exp(0.3 * rng.normal(size=scene.training.oracle.shape))
+        scenes.append(replace(scene, training=replace(scene.training, oracle=noise)))
+    predictor = learn_predictor(scenes, CONFIG)
+    assert np.abs(predictor.weights).max() < 0.15
+    assert predictor.card["mean_saving"]["full"] >= 0
+    assert abs(predictor.card["mean_spearman"]) < 0.3
+
+
+def test_savings_are_those_of_each_factor():
+    card = learn_predictor(made_sources(noise=0.05), CONFIG).card
+    saved = card["mean_saving"]
+    assert saved["oracle"] >= saved["full"] >= max(saved["a"], saved["b"]) > 0
+    assert [row["scene"] for row in card["scenes"]] == ["scene0", "scene1", "scene2", "scene3"]
+    assert card["scenes"][2]["hashes"]["splats"].endswith("2")
+    assert {row["views"] for row in card["scenes"]} == {60}
+
+
+def test_raw_predictions_have_mean_one_over_the_pool():
+    scenes = made_sources()
+    predictor = learn_predictor(scenes, CONFIG)
+    raw = [
+        predictor.raw(s.training.descriptors, FeatureUnits.from_descriptors(s.training.descriptors))
+        for s in scenes
+    ]
+    assert np.concatenate(raw).mean() == pytest.approx(1, rel=1e-12)
+
+
+def test_a_single_scene_falls_back_to_its_own_folds_and_says_so():
+    predictor = learn_predictor([made_scene("alone", 3, noise=0.005)], CONFIG)
+    assert predictor.weights == pytest.approx(THETA, abs=0.05)
+    assert "folds" in predictor.card["left_out"]
+    assert learn_predictor(made_sources(2), CONFIG).card["left_out"] == "one scene at a time"
+
+
+def test_held_out_views_are_learned_from_in_units_of_the_training_views():
+    config = LearnConfig(views="held-out", splits=40)
+    scenes = made_sources(noise=0.005)
+    predictor = learn_predictor(scenes, config)
+    assert predictor.weights == pytest.approx(THETA, abs=0.03)
+    assert predictor.card["views"] == "held-out"
+    assert predictor.card["scenes"][0]["views"] == len(scenes[0].held_out)
+    assert learn_predictor(scenes, CONFIG).card["views"] == "training"
+
+
+def test_learning_twice_gives_the_same_predictor():
+    assert (
+        learn_predictor(made_sources(), CONFIG).sha256
+        == learn_predictor(made_sources(), CONFIG).sha256
+    )
+
+
+def unlabelled(scene):
+    oracle = np.full_like(scene.held_out.oracle, np.nan)
+    return replace(scene, held_out=replace(scene.held_out, oracle=oracle))
+
+
+def perfect_view(scene):
+    oracle = scene.training.oracle.copy()
+    oracle[4] = 0
+    return replace(scene, training=replace(scene.training, oracle=oracle))
+
+
+HELD_OUT = LearnConfig(views="held-out")
+
+
+@pytest.mark.parametrize(
+    ("scenes", "config", "message"),
+    [
+        ([], CONFIG, "at least one source scene"),
+        ([made_scene("x", 1), made_scene("x", 2)], CONFIG, "scene x was given twice"),
+        ([made_scene("x", 1, views=11)], CONFIG, "has 11 training views"),
+        ([unlabelled(made_scene("x", 1))], HELD_OUT, "30 of 30 held-out views have no positive"),
+        ([perfect_view(made_scene("x", 1))], CONFIG, "1 of 60 .*first 'training_004'"),
+    ],
+)
+def test_unusable_sources_are_refused(scenes, config, message):
+    with pytest.raises(LearnError, match=message):
+        learn_predictor(scenes, config)
+
+
+def test_a_scene_with_another_schema_is_refused_by_name():
+    other = ("g_nothing", *FEATURE_NAMES[1:])
+    with pytest.raises(SchemaError, match="views of scene odd: feature 1 is 'g_nothing'"):
+        learn_predictor([made_scene("odd", 1, schema=other)], CONFIG)
+
+
+def test_rank_correlation():
+    x = np.array([3.0, 1.0, 2.0, 5.0])
+    assert rank_correlation(x, np.exp(x)) == pytest.approx(1)
+    assert rank_correlation(x, -x) == pytest.approx(-1)
+    assert rank_correlation(x, np.ones(4)) == 0

@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One pass instead of eight: what a query shows, against formulas written out pixel by pixel."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from small_scene import TRAINING, rank, small_camera, small_scene, weights_of
+
+from splatcert.raster import native
+from splatcert.raster.interface import open_view, render
+from splatcert.raster.native import NativeView
+from splatcert.raster.native_query import pack_query, summarise_query
+from splatcert.raster.reference import ReferenceView, near_discontinuity
+from splatcert.splats.harmonics import basis
+from splatcert.view.descriptor import EPSILON0, FEATURE_NAMES, DescriptorError
+from splatcert.view.query import Query, pack, summarise
+
+CAMERA = small_camera()
+PIXELS = (CAMERA.height, CAMERA.width)
+
+
+def described(query: Query) -> dict[str, float]:
+    return dict(zip(FEATURE_NAMES, query.descriptor.tolist(), strict=True))
+
+
+def brute_force(observed, camera, background=(0.0, 0.0, 0.0)):
+    """Picture, field and the rendered features, from the dense matrix of weights in float64."""
+    weights = weights_of(observed, camera)
+    splats, support = observed.splats.to(torch.float64), observed.support
+    means = splats.means.numpy()
+    towards = camera.centre - means
+    towards /= np.linalg.norm(towards, axis=1, keepdims=True)
+    view = ReferenceView(splats, camera)
+    alpha = weights.sum(1)
+
+    E, D = support.exposure.double().numpy(), support.direction.double().numpy()
+    size = np.linalg.norm(D, axis=1)
+    seen = size > 0
+    cosine = np.clip((towards * D).sum(1) / np.where(seen, size, 1), -1, 1)
+    angle = np.where(seen, np.arccos(cosine), np.pi)
+    spread = np.where(E > 0, 1 - size / np.where(E > 0, E, 1), 0)
+    residual = support.error.double().numpy() / np.where(E > 0, E, 1)
+    C = observed.field.coefficients.double()
+    degree = round(C.shape[1] ** 0.5) - 1
+    g = (C * basis(torch.from_numpy(towards), degree)).sum(1).numpy()
+
+    shown = weights @ view.colours().numpy() + (1 - alpha)[:, None] * np.array(background)
+    center = np.clip(shown, 0, 1).reshape(*PIXELS, 3)
+    field = np.maximum(weights @ g, EPSILON0)
+
+    def divided(values):
+        return weights @ values / np.maximum(alpha, 1e-6)
+
+    light = center @ np.array([0.299, 0.587, 0.114])
+    slope = np.hypot(*np.gradient(light))
+    depth = divided(view.depths().numpy()) / observed.geometry.extent
+    maps = {
+        "r_alpha": alpha,
+        "r_grad": slope,
+        "sup_logE": divided(np.log1p(E)),
+        "sup_ang": divided(angle),
+        "sup_spread": divided(spread),
+    }
+    features = {f"{name}_mean": values.mean() for name, values in maps.items()}
+    for percent in (10, 50):
+        features |= {f"{name}_p{percent}": rank(values, percent) for name, values in maps.items()}
+    features |= {
+        "r_depth_mean": depth.mean(),
+        "r_depth_cv": depth.std() / depth.mean(),
+        "f_gsu_logmean": np.log(field.mean()),
+        "f_train_logmean": np.log(divided(residual).mean()),
+    }
+    return center, field.reshape(PIXELS), features
+
+
+@pytest.mark.parametrize("degree", [0, 2, 3])
+def test_every_feature_against_its_formula(degree):
+    observed = small_scene(degree=degree)
+    exact = replace(observed, splats=observed.splats.to(torch.float64))
+    center, field, features = brute_force(observed, CAMERA)
+    query = exact.query(CAMERA, backend="reference")
+    assert np.abs(query.center.numpy() - center).max() < 1e-12
+    assert np.abs(query.field.numpy() - field).max() < 1e-6  # the field is float32
+    found = described(query)
+    assert set(found) == set(features) | set(FEATURE_NAMES[:5])
+    for name, value in features.items():
+        assert found[name] == pytest.approx(value, rel=2e-6), name
+    assert found["g_dnn"] == observed.geometry.features(CAMERA)[0]
+    assert query.field_mean == pytest.approx(field.mean(), rel=1e-6)
+
+
+@pytest.mark.parametrize("background", [(0.0, 0.0, 0.0), (0.9, 0.2, 0.5)])
+@pytest.mark.parametrize("isa", native.available_isas())
+def test_cpu_and_reference_agree(isa, background, chosen_isa):
+    chosen_isa(isa)
+    observed = replace(small_scene(seed=3), background=background)
+    exact = ReferenceView(observed.splats.to(torch.float64), CAMERA)
+    assert not near_discontinuity(exact, 1e-5).any(), "choose another seed"
+    fast, slow = observed.query(CAMERA), observed.query(CAMERA, backend="reference")
+    assert (fast.center - slow.center).abs().max() <= 2e-5
+    assert (fast.field - slow.field).abs().max() <= 2e-5
+    assert fast.descriptor == pytest.approx(slow.descriptor, rel=1e-4, abs=1e-5)
+    truth = brute_force(observed, CAMERA, background)[2]
+    for name, value in truth.items():
+        assert described(fast)[name] == pytest.approx(value, rel=1e-4, abs=1e-5), name
+
+
+def test_packing_changes_no_bit():
+    """Maximum difference to separate passes: zero, not small."""
+    observed = small_scene(seed=1, count=400)
+    view = open_view(observed.splats, CAMERA)
+    assert isinstance(view, NativeView)
+    values = pack_query(view, observed.traits)
+    image = view.composite(values)
+    separate = [view.composite(view.colours()), view.composite(view.depths()[:, None])]
+    assert torch.equal(image[..., :3], separate[0])
+    assert torch.equal(image[..., 4:5], separate[1])
+    assert torch.equal(image[..., 3:4], view.composite(torch.ones(len(observed.splats), 1)))
+    drawn = torch.from_numpy(view._prepared.drawn())
+    table = torch.zeros_like(values)
+    table[drawn] = values[drawn]
+    for channel in range(10):
+        alone = view.composite(table[:, channel : channel + 1])
+        assert torch.equal(image[..., channel : channel + 1], alone), channel
+    query = observed.query(CAMERA)
+    assert torch.equal(query.center, render(observed.splats, CAMERA).rgb.clamp(0, 1))
+    assert torch.equal(query.field, image[..., 8].clamp(min=EPSILON0))
+
+
+@pytest.mark.parametrize("isa", native.available_isas())
+@pytest.mark.parametrize("degree", [0, 1, 2, 3])
+def test_the_native_table_is_the_plain_one(isa, degree, chosen_isa):
+    chosen_isa(isa)
+    observed = small_scene(seed=2, count=333, degree=degree)
+    view = open_view(observed.splats, CAMERA)
+    assert isinstance(view, NativeView)
+    drawn = torch.from_numpy(view._prepared.drawn())
+    fast = pack_query(view, observed.traits)[drawn]
+    plain = pack(view, observed)[drawn]
+    assert torch.equal(fast[:, :6], plain[:, :6])
+    assert (fast - plain).abs().max() <= 1e-6
+
+
+def angle_towards(direction, camera=CAMERA):
+    """What the kernel makes of one direction of training, for a Gaussian on the axis."""
+    observed = small_scene(seed=4, count=8)
+    offset = torch.tensor(camera.centre + 3 * camera.forward, dtype=torch.float32)
+    means = offset.expand(8, 3).clone()
+    support = replace(observed.support, direction=direction.float().expand(8, 3).clone())
+    observed = replace(observed, splats=replace(observed.splats, means=means), support=support)
+    view = open_view(observed.splats, camera)
+    assert isinstance(view, NativeView)
+    drawn = view._prepared.drawn()
+    return float(pack_query(view, observed.traits)[int(drawn[0]), 6])
+
+
+@pytest.mark.parametrize(
+    "angle", [0, 1e-4, 0.1, 0.39, 0.4, 0.785, 0.8, 1.57, 1.58, 2.3, 3.0, 3.1415]
+)
+def test_support_angles_are_exact_from_zero_to_pi(angle):
+    back = torch.tensor(-CAMERA.forward)
+    side = torch.linalg.cross(back, torch.tensor([0.3, 0.8, -0.2], dtype=torch.float64))
+    side /= side.norm()
+    seen = 5 * (np.cos(angle) * back + np.sin(angle) * side)
+    assert angle_towards(seen) == pytest.approx(angle, abs=2e-6)
+
+
+def test_what_no_view_saw_is_as_far_off_as_can_be():
+    assert angle_towards(torch.zeros(3)) == pytest.approx(np.pi, abs=1e-6)
+
+
+SIZES = [(1, 1), (1, 50), (50, 1), (2, 2), (17, 33), (64, 128), (37, 130)]
+
+
+def made_image(kind: str, size, seed=0):
+    """Composited queries with awkward distributions."""
+    generator = torch.Generator().manual_seed(seed)
+    image = torch.rand(*size, 10, generator=generator)
+    if kind == "ties":
+        image = (4 * image).round() / 4
+    elif kind == "constant":
+        image = torch.full_like(image, 0.25)
+    elif kind == "empty":
+        image = torch.zeros_like(image)
+    elif kind == "skewed":
+        image = image**12
+        image[..., 3] = 1 - 1e-3 * image[..., 3]
+    elif kind == "signed":
+        image[..., 5:] -= 0.5
+        image[..., :3] = 3 * image[..., :3] - 1
+    return image
+
+
+@pytest.mark.parametrize("isa", native.available_isas())
+@pytest.mark.parametrize("kind", ["uniform", "ties", "constant", "empty", "skewed", "signed"])
+def test_the_native_summary_is_the_plain_one(isa, kind, chosen_isa):
+    chosen_isa(isa)
+    for size in SIZES:
+        image, background = made_image(kind, size), (0.3, 0.0, 1.0)
+        center, field, statistics = summarise_query(image, background, EPSILON0)
+        truth = summarise(image, background)
+        assert (center - truth[0]).abs().max() <= 1e-6
+        assert torch.equal(field, truth[1])
+        assert statistics == pytest.approx(truth[2], rel=1e-5, abs=1e-6), size
+        alpha = image[..., 3].numpy()
+        assert statistics[1:3] == [rank(alpha, 10), rank(alpha, 50)], "exact order statistics"
+
+
+def test_a_misleading_sample_does_not_mislead():
+    """The pixels that the kernel samples are all zero, every other one is not."""
+    image = torch.ones(97, 211, 10)
+    pixels = 97 * 211
+    sampled = (np.arange(1024, dtype=np.uint64) * 2654435769 & 0xFFFFFFFF) * pixels >> 32
+    image.view(-1, 10)[torch.from_numpy(sampled.astype(np.int64)), 3] = 0.125
+    assert (image[..., 3] == 0.125).sum() > 900
+    _, _, statistics = summarise_query(image, (0.0, 0.0, 0.0), EPSILON0)
+    assert statistics[1:3] == [1.0, 1.0]
+
+
+def test_deviation_of_a_distant_flat_scene_does_not_cancel():
+    image = torch.ones(40, 60, 10)
+    image[..., 4] = 1000 + 0.01 * torch.randn(40, 60, generator=torch.Generator().manual_seed(0))
+    _, _, statistics = summarise_query(image, (0.0, 0.0, 0.0), EPSILON0)
+    assert statistics[7] == pytest.approx(float(image[..., 4].double().std(correction=0)), rel=1e-4)
+
+
+def test_same_bits_for_any_number_of_threads(threads):
+    observed = small_scene(seed=5, count=3000, camera=small_camera(203, 151))
+    camera = small_camera(203, 151)
+    threads(1)
+    first = observed.query(camera)
+    for count in (1, 2, 8):
+        threads(count)
+        again = observed.query(camera)
+        assert torch.equal(again.center, first.center) and torch.equal(again.field, first.field)
+        assert (again.descriptor == first.descriptor).all(), count
+
+
+def test_out_of_fold_changes_support_and_cameras_but_not_the_field():
+    observed = small_scene(seed=6)
+    other = small_scene(seed=7).support
+    excluded = np.arange(TRAINING) % 5 == 2
+    inside, outside = observed.query(CAMERA), observed.out_of_fold(other, excluded).query(CAMERA)
+    assert torch.equal(inside.field, outside.field)
+    assert torch.equal(inside.center, outside.center)
+    same = dict(zip(FEATURE_NAMES, inside.descriptor == outside.descriptor, strict=True))
+    assert same["r_alpha_p50"] and same["r_depth_cv"] and same["f_gsu_logmean"]
+    assert not (same["sup_logE_mean"] or same["sup_ang_mean"] or same["f_train_logmean"])
+    expected = observed.geometry.features(CAMERA, excluded)
+    assert (outside.descriptor[:5] == expected).all()
+
+
+def test_nothing_in_sight_is_a_query_too():
+    observed = small_scene()
+    away = CAMERA.world_to_camera.copy()
+    away[2, 3] -= 1e4
+    query = observed.query(replace(CAMERA, world_to_camera=away))
+    assert not query.center.any() and (query.field == np.float32(EPSILON0)).all()
+    assert np.isfinite(query.descriptor).all()
+
+
+def test_parts_of_different_models_are_refused():
+    observed, larger = small_scene(count=100), small_scene(count=120)
+    with pytest.raises(DescriptorError, match="the field has 120 Gaussians, the splats have 100"):
+        replace(observed, field=larger.field)
+    with pytest.raises(DescriptorError, match="the support has 120 Gaussians"):
+        replace(observed, support=larger.support)
+
+
+@pytest.mark.parametrize("backend", ["cpu", "reference"])
+def test_a_poisoned_field_is_refused_by_name(backend):
+    observed = small_scene()
+    observed.support.error[:] = torch.nan
+    with pytest.raises(DescriptorError, match="f_train_logmean of a view is not finite"):
+        observed.query(CAMERA, backend=backend)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"traits": torch.zeros(8, 14)}, "has 8 harmonics, which is no degree from 0 to 3"),
+        ({"traits": torch.zeros(8, 3)}, "traits has too few columns"),
+        ({"traits": torch.zeros(9, 15)}, r"traits has shape \[9, 15\], expected \[8, 15\]"),
+        ({"image": torch.zeros(4, 4, 9)}, r"image has shape \[4, 4, 9\], expected \[4, 4, 10\]"),
+    ],
+)
+def test_kernels_refuse_wrong_shapes_by_name(change, message):
+    with pytest.raises(ValueError, match=message):
+        if "traits" in change:
+            view = open_view(small_scene(count=8).splats, CAMERA)
+            assert isinstance(view, NativeView)
+            pack_query(view, change["traits"])
+        else:
+            summarise_query(change["image"], (0.0, 0.0, 0.0), EPSILON0)
