@@ -16,7 +16,7 @@ from splatcert.raster.native import NativeView
 
 
 def field_values(view: NativeView, coefficients: Tensor) -> Tensor:
-    """c . phi(d) of each drawn Gaussian, [N, K] to [N]; zero where it is not drawn."""
+    """The field c . phi(d) of each drawn Gaussian, [N, K] to [N]; zero where it is not drawn."""
     values = _native.empty([len(coefficients)])
     _native.field_values(view._prepared, _means(view), _floats(coefficients), values)
     return values
