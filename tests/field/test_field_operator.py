@@ -15,7 +15,7 @@ from splatcert.field.operator import (
     harmonics,
     towards,
 )
-from splatcert.field.survey import Sums, _add
+from splatcert.field.survey import Sums, add_view
 from splatcert.raster import native
 from splatcert.raster.native import NativeView
 from splatcert.raster.reference import ReferenceView
@@ -81,43 +81,45 @@ def test_normal_is_the_transpose_after_the_operator(isa, masked, bases, chosen_i
 def test_native_and_plain_surveys_agree(isa, masked, chosen_isa):
     chosen_isa(isa)
     splats, camera, generator = scene(200, (43, 29))
-    residual = torch.rand(camera.height, camera.width, generator=generator)
-    mask = torch.rand(residual.shape, generator=generator) > 0.4 if masked else None
-    results = []
-    for view in (NativeView(splats, camera), ReferenceView(splats.to(torch.float64), camera)):
-        alpha = view.composite(view.depths().new_ones(len(splats), 1))[..., 0].contiguous()
-        sums = Sums.zero(len(splats), 9, 2)
-        for fold in (0, 1, 1):
-            _add(view, view_splats(view), residual.to(alpha), alpha, mask, sums, fold)
-        results.append(sums)
-    ours, truth = results
-    for name in ("support", "moments", "blocks", "squares"):
+    photo = torch.rand(camera.height, camera.width, 3, generator=generator)
+    mask = torch.rand(photo.shape[:2], generator=generator) > 0.4 if masked else None
+    ours, truth = Sums.zero(len(splats), 9, 2), Sums.zero(len(splats), 9, 2)
+    exact = splats.to(torch.float64)
+    for fold in (0, 1, 1):
+        backdrop = (0.2, 0.5, 0.9)
+        add_view(NativeView(splats, camera), splats, photo, mask, backdrop, ours, fold)
+        add_view(ReferenceView(exact, camera), exact, photo, mask, backdrop, truth, fold)
+    for name in ("support", "moments", "blocks", "squares", "energy"):
         assert relative(getattr(ours, name), getattr(truth, name).double()) < 1e-5, name
     assert torch.allclose(2 * ours.support[0], ours.support[1])
+    pixels = photo[..., 0].numel() if mask is None else int(mask.sum())
+    assert ours.histogram.sum() == truth.histogram.sum() == 3 * pixels
+    # A residual on the edge of a bin may fall to either side of it.
+    assert (ours.histogram.cumsum(0) - truth.histogram.cumsum(0)).abs().max() <= 0.02 * pixels
 
 
-def view_splats(view):
-    return view._splats if isinstance(view, NativeView) else view.splats
+def row_sums(view, splats, bases):
+    """All sums of one view against a black photo."""
+    sums = Sums.zero(len(splats), bases, 1)
+    photo = torch.zeros(view.camera.height, view.camera.width, 3)
+    add_view(view, splats, photo, None, (0.0, 0.0, 0.0), sums, 0)
+    return sums
 
 
 def test_squares_bound_row_sums():
     """Row sums of a matrix without negative entries are at least its diagonal."""
     splats, camera, _ = scene()
     view = NativeView(splats, camera)
-    alpha = view.composite(torch.ones(len(splats), 1))[..., 0].contiguous()
-    sums = Sums.zero(len(splats), 1, 1)
-    _add(view, splats, torch.zeros_like(alpha), alpha, None, sums, 0)
-    row_sums = sums.moments[:, 1, 0] * (4 * torch.pi) ** 0.5
-    assert (sums.squares <= row_sums * (1 + 1e-6)).all()
+    sums = row_sums(view, splats, 1)
+    rows = sums.moments[:, 1, 0] * (4 * torch.pi) ** 0.5
+    assert (sums.squares <= rows * (1 + 1e-6)).all()
 
 
 def test_the_preconditioner_bounds_the_operator():
     """x^T H x <= x^T M x, so that preconditioned eigenvalues lie in (0, 1]."""
     splats, camera, generator = scene()
     view = NativeView(splats, camera)
-    alpha = view.composite(torch.ones(len(splats), 1))[..., 0].contiguous()
-    sums = Sums.zero(len(splats), 9, 1)
-    _add(view, splats, torch.zeros_like(alpha), alpha, None, sums, 0)
+    sums = row_sums(view, splats, 9)
     row, column = torch.tril_indices(9, 9)
     blocks = torch.zeros(len(splats), 9, 9, dtype=torch.float64)
     blocks[:, row, column] = blocks[:, column, row] = sums.blocks.double()
@@ -138,14 +140,15 @@ def test_kernels_have_the_same_bits_for_any_number_of_threads(threads):
     splats, camera, generator = scene(20_000, (333, 217))
     view = NativeView(splats, camera)
     coefficients = torch.randn(len(splats), 9, generator=generator)
-    residual = torch.rand(camera.height, camera.width, generator=generator)
+    photo = torch.rand(camera.height, camera.width, 3, generator=generator)
+    mask = photo[..., 0] > 0.3
 
     def everything():
         result = torch.zeros(len(splats), 9, dtype=torch.float64)
-        add_normal(view, splats.means, coefficients, residual > 0.3, result)
+        add_normal(view, splats.means, coefficients, mask, result)
         sums = Sums.zero(len(splats), 9, 1)
-        _add(view, splats, residual, residual, None, sums, 0)
-        return [result, sums.support, sums.moments, sums.blocks, sums.squares]
+        add_view(view, splats, photo, mask, (0.1, 0.2, 0.3), sums, 0)
+        return [result, *sums.of_fold(0).values()]
 
     threads(1)
     first = everything()
