@@ -91,7 +91,7 @@ class BlockPreconditioner:
         return torch.bmm(self._inverse, residual.float()[:, :, None])[:, :, 0].double()
 
 
-class _Descent:
+class Descent:
     """The state of the iteration."""
 
     def __init__(self, operator: Operator, precondition: Operator, rhs: Tensor) -> None:
@@ -177,7 +177,7 @@ def conjugate_gradients(
     """
     if _norm(rhs) == 0:
         return torch.zeros_like(rhs), _trace([1.0], [0.0], start, 0.0, "tolerance", stop)
-    descent = _Descent(operator, precondition, rhs)
+    descent = Descent(operator, precondition, rhs)
     best = float("inf")
     while True:
         reason = descent.run(stop, report)
