@@ -6,12 +6,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from splatcert.certificate.honesty import SupportFlag
+
+OUTWARDS = 1 + 2**-21
+"""More than two roundings to float32 can take away: of the multiplier, and of the product."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,20 +32,15 @@ class CertifiedBoxes:
 
     @classmethod
     def around(
-        cls,
-        center: Tensor,
-        scale: NDArray[np.float64],
-        factor: float,
-        threshold: float,
-        support: SupportFlag,
+        cls, center: Tensor, shape: Tensor, factor: float, threshold: float, support: SupportFlag
     ) -> CertifiedBoxes:
-        """Boxes of half-width q s, each rounded to the next larger float32.
+        """Boxes of half-width q a b~, rounded outwards.
 
         Eight-bit photographs put many pixels exactly on an edge; rounding outwards keeps
         every pixel that the score counts as covered inside its box.
         """
-        half_width = torch.from_numpy(threshold * scale).to(center)
-        return cls(center, _outwards(half_width, inf), factor, threshold, support)
+        half_width = shape * (threshold * factor * OUTWARDS)
+        return cls(center, half_width, factor, threshold, support)
 
     @property
     def lower(self) -> Tensor:

@@ -91,9 +91,9 @@ class Certificate:
     def predict(self, camera: Camera) -> CertifiedBoxes:
         """Boxes for one camera; the same whatever else is asked before, after or with it."""
         query = self.observed.query(camera, backend=self.record.renderer.backend)
-        scale, factor = self.rule.scale(query), self.rule.factor(query.descriptor)
+        shape, factor = query.shape(self.rule.lambda_b), self.rule.factor(query.descriptor)
         flag = self.record.support.check(query.descriptor, camera)
-        return CertifiedBoxes.around(query.center, scale, factor, self.threshold, flag)
+        return CertifiedBoxes.around(query.center, shape, factor, self.threshold, flag)
 
     def predict_batch(self, cameras: Sequence[Camera]) -> list[CertifiedBoxes]:
         """Boxes for several cameras, each as if it were asked alone."""

@@ -16,7 +16,7 @@ from splatcert.certificate.rule import ScaleRule
 from splatcert.conformal.calibrate import view_score, view_scores
 from splatcert.conformal.maps import MapError, rgb_residual
 from splatcert.evaluate.views import ViewTable
-from splatcert.scale import LAMBDA_GRID, shape
+from splatcert.scale import LAMBDA_GRID
 from splatcert.scene.cameras import Camera
 from splatcert.scene.roles import LabelledView
 from splatcert.view.query import Query
@@ -69,9 +69,9 @@ def measure(
     image, center = view.image().cpu().numpy(), query.center.cpu().numpy()
     mask = view.mask().cpu().numpy() if view.has_mask else None
     residual, score = rgb_residual(image, center), float("nan")
-    b = query.field.cpu().numpy().astype(np.float64)
+    shapes = [query.shape(lambda_b).cpu().numpy() for lambda_b in LAMBDA_GRID]
     try:
-        columns = [view_scores(residual, shape(b, l), betas, mask) for l in LAMBDA_GRID]
+        columns = [view_scores(residual, shape, betas, mask) for shape in shapes]
         if scored is not None:
             rule, beta = scored
             score = view_score(residual, rule.scale(query), beta, mask)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatcert.certificate.record import ScaleRecord
-from splatcert.scale import shape, unit_of, view_factor
+from splatcert.scale import unit_of, view_factor
 from splatcert.view.descriptor import FEATURE_NAMES
 from splatcert.view.predictor import FeatureUnits, ViewPredictor, predictor_from_json
 from splatcert.view.query import Query
@@ -91,8 +91,8 @@ class ScaleRule:
 
     def scale(self, query: Query) -> Array:
         """S = a b~ (eq:scale) of a query, float64 [H, W]."""
-        field = query.field.cpu().numpy().astype(np.float64)
-        return self.factor(query.descriptor) * shape(field, self.lambda_b)
+        shape = query.shape(self.lambda_b).cpu().numpy().astype(np.float64)
+        return self.factor(query.descriptor) * shape
 
 
 def raw_predictions(

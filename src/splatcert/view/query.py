@@ -66,7 +66,7 @@ class Query:
         return self.field.div(self.field_mean).mul_(kept).add_(1 - kept)
 
     def half_width(self, multiplier: float, lambda_b: Fraction | float) -> Tensor:
-        """multiplier * b~, [H, W]; the multiplier of a box is threshold times view factor."""
+        """Multiplier * b~, [H, W]; the multiplier of a box is threshold times view factor."""
         return self.shape(lambda_b).mul_(multiplier)
 
 
