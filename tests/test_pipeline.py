@@ -28,6 +28,7 @@ from splatcert.scene import scene_from_tensors
 from splatcert.scene.scene import Scene, TensorPixels
 from splatcert.splats.gaussians import Splats, SplatsError
 from splatcert.splats.made import random_splats
+from splatcert.view.descriptor import DescriptorError
 from splatcert.view.learn import learn_predictor
 
 
@@ -204,6 +205,19 @@ def test_too_few_views_are_refused(photos, model, held_out, named):
     with pytest.raises(HeldOutError, match=named) as told:
         certify(made_capture(photos, held_out), model)
     assert str(told.value).count("\n") < 5
+
+
+def test_cameras_that_never_move_are_refused(photos, model):
+    cameras, pictures = photos
+    here = {name: cameras[NAMES[0]] for name in cameras}
+    with pytest.raises(DescriptorError, match="all training cameras stand at one point"):
+        certify(made_capture((here, pictures)), model)
+
+
+def test_two_held_out_views_are_enough_for_an_honest_nothing(photos, model, tmp_path):
+    made = certify(made_capture(photos, NAMES[:2]), model, CertifyConfig(alpha="1/3"), None)
+    assert made.threshold == max(made.scores)
+    assert pipeline.verify(made.save(tmp_path / "cert")).passed
 
 
 def test_labels_that_were_used_before_are_refused(scene, model):

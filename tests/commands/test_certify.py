@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -83,6 +84,13 @@ def test_the_same_as_json(place, tmp_path, capsys):
     assert known["guarantee"]["alpha"] == "1/5" and known["guarantee"]["rank"] == 11
     assert known["views"] == {"training": 24, "calibration": 12, "unlabelled": 0}
     assert known["splits"]["scales"]["constant"]["saving"] == 0
+
+
+def test_photos_have_the_sums_that_any_tool_computes(place, made):
+    content = json.loads((made / "certificate.json").read_text())
+    for view in (*content["training"], *content["calibration"]):
+        photo = (place / "capture" / view["name"]).read_bytes()
+        assert view["file"] == hashlib.sha256(photo).hexdigest()
 
 
 def test_verify_alone_and_from_scratch(place, made, capsys):

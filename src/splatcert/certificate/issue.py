@@ -84,6 +84,22 @@ class Request:
         """Every beta at which scores are kept."""
         return tuple(sorted({*BETAS, self.beta}))
 
+    @cached_property
+    def model(self) -> ModelRecord:
+        """The splats by content."""
+        return ModelRecord(
+            splats=splats_hash(self.splats),
+            gaussians=len(self.splats),
+            sh_degree=self.splats.sh_degree,
+            antialiased=self.splats.antialiased,
+        )
+
+    @cached_property
+    def renderer(self) -> RendererRecord:
+        """The renderer by name, version and constants."""
+        known: dict[str, Any] = renderer_of(self.backend)
+        return RendererRecord(backend=self.backend, **known, background=self.config.background)
+
     def tell(self, doing: str, done: int, total: int) -> None:
         """Report progress to whoever listens."""
         if self.report is not None:
@@ -117,8 +133,8 @@ def issue(request: Request, found: Findings) -> Certificate:
         guarantee=guarantee_of(list(scores.values()), alpha, beta),
         config=replace(config, alpha=str(alpha), beta=str(beta)),
         scale=scale,
-        model=model_record(request.splats),
-        renderer=renderer_record(request.backend, config.background),
+        model=request.model,
+        renderer=request.renderer,
         scene=scene_record(scene),
         field=field_record(found.fit),
         labels=label_record(found.scales, scene.held_out.ledger),
@@ -176,22 +192,6 @@ def calibration_records(found: Findings) -> tuple[CalibrationRecord, ...]:
     return tuple(records)
 
 
-def model_record(splats: Splats) -> ModelRecord:
-    """The splats by content."""
-    return ModelRecord(
-        splats=splats_hash(splats),
-        gaussians=len(splats),
-        sh_degree=splats.sh_degree,
-        antialiased=splats.antialiased,
-    )
-
-
-def renderer_record(backend: Backend, background: tuple[float, float, float]) -> RendererRecord:
-    """The renderer by name, version and constants."""
-    known: dict[str, Any] = renderer_of(backend)
-    return RendererRecord(backend=backend, **known, background=background)
-
-
 def scene_record(scene: Scene) -> SceneRecord:
     """The capture in few words."""
     sizes = Counter(f"{c.width}x{c.height}" for c in scene.cameras.values())
@@ -236,7 +236,7 @@ def scene_views(
     Its hashes name the labels behind them, so that a predictor learned from them can be
     kept away from certificates that calibrate on the same photographs.
     """
-    hashes = {"splats": splats_hash(request.splats)} | view_marks(found.seen, calibration)
+    hashes = {"splats": request.model.splats} | view_marks(found.seen, calibration)
     return SceneViews(
         scene=request.scene.path.name,
         schema=FEATURE_NAMES,

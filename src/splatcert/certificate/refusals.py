@@ -23,6 +23,7 @@ from splatcert.scene.paths import listed
 from splatcert.scene.roles import CalibrationView
 from splatcert.scene.scene import Scene
 from splatcert.splats.gaussians import Splats
+from splatcert.view.descriptor import CameraGeometry
 from splatcert.view.predictor import ViewPredictor
 
 Colour = tuple[float, float, float]
@@ -62,6 +63,7 @@ def refuse_unfit_views(scene: Scene) -> None:
             f"{len(scene.training)} training view is left in {scene.path}; 2 are needed at least.\n"
             "  Hold out fewer photos."
         )
+    CameraGeometry(scene.training.cameras, scene.extent)  # refuses cameras that never move
     used = held_out.ledger.views_seen("calibration", "source") & set(held_out.names)
     if used:
         raise HeldOutError(

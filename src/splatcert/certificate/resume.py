@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from splatcert.certificate.issue import Request, model_record, renderer_record
+from splatcert.certificate.issue import Request
 from splatcert.certificate.record import TrainingRecord
 from splatcert.certificate.store import FIELD, KEPT, field_inputs
 from splatcert.errors import InputError
@@ -24,8 +24,7 @@ STAGES = {"sweep": "rendering training views", "fit": "fitting the residual fiel
 def fitted_field(request: Request, seen: Sequence[TrainingRecord], folder: Path | None) -> FieldFit:
     """The field of these splats and training views: from the folder if it is there."""
     config = request.config
-    renderer = renderer_record(request.backend, config.background)
-    inputs = field_inputs(model_record(request.splats), seen, renderer, config.field)
+    inputs = field_inputs(request.model, seen, request.renderer, config.field)
     for path in () if folder is None else (folder / KEPT, folder / FIELD):
         with suppress(InputError):  # a damaged file is as good as none
             return load_field(path, gaussians=len(request.splats), inputs=inputs)

@@ -113,11 +113,6 @@ def folder_of(path: Path) -> Path:
     return folder
 
 
-def is_certificate(path: Path) -> bool:
-    """Whether a path looks like a certificate's."""
-    return (path / MAIN).is_file() or (path.name == MAIN and path.is_file())
-
-
 def read_content(folder: Path) -> tuple[dict[str, Any], Record]:
     """`certificate.json` as plain values and as a record, every entry checked by its type."""
     path = folder_of(folder) / MAIN
