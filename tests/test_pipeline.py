@@ -28,7 +28,6 @@ from splatcert.scene import scene_from_tensors
 from splatcert.scene.scene import Scene, TensorPixels
 from splatcert.splats.gaussians import Splats, SplatsError
 from splatcert.splats.made import random_splats
-from splatcert.view.descriptor import DescriptorError
 from splatcert.view.learn import learn_predictor
 
 
@@ -148,6 +147,14 @@ def test_masked_pixels_do_not_count(photos, model):
         score(pictures, nothing)
 
 
+def test_a_training_view_of_which_nothing_counts_is_described_but_not_measured(photos, model):
+    cameras, pictures = photos
+    nothing = {NAMES[1]: torch.zeros(40, 60, dtype=torch.bool)}
+    scene = scene_from_tensors(cameras, pictures, held_out=HELD_OUT, masks=nothing)
+    table = certify(scene, model, predictor=None).views.training
+    assert np.isnan(table.oracle[0]).all() and np.isfinite(table.oracle[1:]).all()
+
+
 def test_a_run_that_was_stopped_goes_on_from_its_field(photos, model, tmp_path, monkeypatch):
     whole = certify(made_capture(photos), model, predictor=None).save(tmp_path / "whole")
 
@@ -197,7 +204,7 @@ def test_a_kept_field_of_something_else_is_not_used(photos, model, tmp_path, mon
     ("held_out", "named"),
     [
         ([], "no photo of memory is held out"),
-        (HELD_OUT[:1], "1 of 1 held-out views of memory has a photo; calibration needs 2"),
+        (HELD_OUT[:1], "only 1 of 1 held-out views of memory have a photo; calibration needs 2"),
         (NAMES[1:], "1 training view is left"),
     ],
 )
@@ -210,7 +217,7 @@ def test_too_few_views_are_refused(photos, model, held_out, named):
 def test_cameras_that_never_move_are_refused(photos, model):
     cameras, pictures = photos
     here = {name: cameras[NAMES[0]] for name in cameras}
-    with pytest.raises(DescriptorError, match="all training cameras stand at one point"):
+    with pytest.raises(HeldOutError, match="all training cameras of memory stand at one point"):
         certify(made_capture((here, pictures)), model)
 
 

@@ -16,19 +16,21 @@ from typing import Literal
 import numpy as np
 
 from splatcert.certificate.certificate import Certificate, observe
+from splatcert.certificate.checks import Check, Verification
 from splatcert.certificate.compare import compare
 from splatcert.certificate.freeze import FrozenScales
-from splatcert.certificate.issue import Findings, Request, issue, training_record
+from splatcert.certificate.issue import Findings, issue, training_record
 from splatcert.certificate.measure import Description, Measurement, ViewGroup, measure
 from splatcert.certificate.refusals import (
     refuse_informed_predictor,
     refuse_unfit_views,
     refuse_unlike_model,
 )
+from splatcert.certificate.request import Request
 from splatcert.certificate.resume import fitted_field
 from splatcert.certificate.rule import ScaleRule
 from splatcert.certificate.store import folder_of, read_content, read_parts
-from splatcert.certificate.verify import Check, Verification, verify_folder
+from splatcert.certificate.verify import verify_folder
 from splatcert.config import CertifyConfig
 from splatcert.errors import InputError
 from splatcert.field.fit import FieldFit, Report
@@ -112,7 +114,8 @@ def study_training(request: Request, observed: Observed, fit: FieldFit) -> ViewG
             request.tell("describing training views", len(described), len(views))
             query = elsewhere.query(view.camera, backend=request.backend)
             described[view.name] = Description.of(view.name, view.camera, query)
-            measured[view.name] = measure(view, query, request.betas)
+            if not view.has_mask or bool(view.mask().any()):
+                measured[view.name] = measure(view, query, request.betas)
     return ViewGroup(tuple(described[name] for name in views.names), measured)
 
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from splatcert.certificate.certificate import Certificate
+from splatcert.certificate.checks import Check, answer, require
 from splatcert.certificate.record import CalibrationRecord, Record, TrainingRecord
-from splatcert.certificate.verify import Check, answer, require
 from splatcert.scene.paths import listed
 
 TOLERANCE = 1e-4

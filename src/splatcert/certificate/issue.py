@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timezone
 from fractions import Fraction
-from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +19,7 @@ from splatcert.certificate.honesty import (
     doubt_exchangeability,
     estimate_by_splits,
 )
-from splatcert.certificate.measure import BETAS, ViewGroup
+from splatcert.certificate.measure import ViewGroup
 from splatcert.certificate.provenance import (
     CameraRecord,
     Mark,
@@ -30,8 +28,6 @@ from splatcert.certificate.provenance import (
     photo_file_hash,
     photo_mark,
     place_mark,
-    renderer_of,
-    splats_hash,
 )
 from splatcert.certificate.record import (
     CalibrationRecord,
@@ -39,71 +35,19 @@ from splatcert.certificate.record import (
     Guarantee,
     HandOver,
     LabelRecord,
-    ModelRecord,
     Record,
-    RendererRecord,
     SceneRecord,
     TrainingRecord,
 )
-from splatcert.config import CertifyConfig
+from splatcert.certificate.request import Request
 from splatcert.conformal.calibrate import threshold_of
-from splatcert.conformal.levels import parse_level
 from splatcert.conformal.order import outer_rank
 from splatcert.conformal.statement import state_guarantee
 from splatcert.evaluate.views import SceneViews
-from splatcert.field.fit import FieldFit, Report
-from splatcert.raster.interface import Backend
+from splatcert.field.fit import FieldFit
 from splatcert.scene.roles import CalibrationView, LabelLedger, TrainingView
 from splatcert.scene.scene import Scene
-from splatcert.splats.gaussians import Splats
 from splatcert.view.descriptor import FEATURE_NAMES
-
-
-@dataclass(frozen=True, eq=False)
-class Request:
-    """What is asked for, and of what."""
-
-    scene: Scene
-    splats: Splats
-    config: CertifyConfig
-    backend: Backend = "cpu"
-    report: Report | None = None
-
-    @cached_property
-    def alpha(self) -> Fraction:
-        """A new view may fall short with at most this probability, exactly."""
-        return parse_level(self.config.alpha, "alpha")
-
-    @cached_property
-    def beta(self) -> Fraction:
-        """Share of a view's pixels that may miss, exactly."""
-        return parse_level(self.config.beta, "beta")
-
-    @cached_property
-    def betas(self) -> tuple[Fraction, ...]:
-        """Every beta at which scores are kept."""
-        return tuple(sorted({*BETAS, self.beta}))
-
-    @cached_property
-    def model(self) -> ModelRecord:
-        """The splats by content."""
-        return ModelRecord(
-            splats=splats_hash(self.splats),
-            gaussians=len(self.splats),
-            sh_degree=self.splats.sh_degree,
-            antialiased=self.splats.antialiased,
-        )
-
-    @cached_property
-    def renderer(self) -> RendererRecord:
-        """The renderer by name, version and constants."""
-        known: dict[str, Any] = renderer_of(self.backend)
-        return RendererRecord(backend=self.backend, **known, background=self.config.background)
-
-    def tell(self, doing: str, done: int, total: int) -> None:
-        """Report progress to whoever listens."""
-        if self.report is not None:
-            self.report(doing, done, total)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from splatcert.certificate.provenance import (
     label_hash,
     learned_marks,
@@ -23,11 +25,12 @@ from splatcert.scene.paths import listed
 from splatcert.scene.roles import CalibrationView
 from splatcert.scene.scene import Scene
 from splatcert.splats.gaussians import Splats
-from splatcert.view.descriptor import CameraGeometry
 from splatcert.view.predictor import ViewPredictor
 
 Colour = tuple[float, float, float]
 FEWEST_TRAINING, FEWEST_HELD_OUT = 2, 2
+NO_MOVEMENT = 1e-9
+"""Extent over coordinates that rounding alone explains."""
 
 
 class HeldOutError(InputError):
@@ -54,16 +57,23 @@ def refuse_unfit_views(scene: Scene) -> None:
         )
     if len(held_out.with_photo) < FEWEST_HELD_OUT:
         raise HeldOutError(
-            f"{len(held_out.with_photo)} of {len(held_out)} held-out views of {scene.path} has a "
-            "photo; calibration needs 2 at least,\n  and 9 for a finite box at alpha = 1/10. "
-            "Hold out more, such as every 8th: --holdout 8."
+            f"only {len(held_out.with_photo)} of {len(held_out)} held-out views of {scene.path} "
+            "have a photo; calibration needs 2\n"
+            "  at least, and 9 for a finite box at alpha = 1/10.\n"
+            "  Hold out more, such as every 8th: --holdout 8."
         )
     if len(scene.training) < FEWEST_TRAINING:
         raise HeldOutError(
             f"{len(scene.training)} training view is left in {scene.path}; 2 are needed at least.\n"
             "  Hold out fewer photos."
         )
-    CameraGeometry(scene.training.cameras, scene.extent)  # refuses cameras that never move
+    reach = max(float(np.abs(camera.centre).max()) for camera in scene.training.cameras)
+    if scene.extent <= NO_MOVEMENT * max(reach, 1.0):
+        raise HeldOutError(
+            f"all training cameras of {scene.path} stand at one point.\n"
+            "  A view's difficulty is told by where its camera stands among them: photograph the\n"
+            "  scene from several places."
+        )
     used = held_out.ledger.views_seen("calibration", "source") & set(held_out.names)
     if used:
         raise HeldOutError(

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from splatcert.certificate.issue import Request
 from splatcert.certificate.record import TrainingRecord
+from splatcert.certificate.request import Request
 from splatcert.certificate.store import FIELD, KEPT, field_inputs
 from splatcert.errors import InputError
 from splatcert.field.fit import FieldFit, fit_field
@@ -37,5 +37,6 @@ def fitted_field(request: Request, seen: Sequence[TrainingRecord], folder: Path 
         report=lambda doing, done, total: request.tell(STAGES.get(doing, doing), done, total),
     )
     if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
         save_field(folder / KEPT, fit, inputs=inputs)
     return fit

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from splatcert.artefacts import file_hash
+from splatcert.certificate.checks import Check, Verification, answer, require
 from splatcert.certificate.freeze import freeze_hash
 from splatcert.certificate.honesty import (
     SupportLimits,
@@ -41,50 +42,6 @@ from splatcert.scene.paths import listed
 
 ROUNDING = 1e-9
 """Relative difference between two ways of computing one number."""
-
-
-@dataclass(frozen=True)
-class Check:
-    """One question and its answer."""
-
-    name: str
-    passed: bool
-    detail: str
-
-
-@dataclass(frozen=True)
-class Verification:
-    """All checks in order."""
-
-    checks: tuple[Check, ...]
-
-    @property
-    def passed(self) -> bool:
-        """Whether every check was."""
-        return all(check.passed for check in self.checks)
-
-    @property
-    def failures(self) -> tuple[Check, ...]:
-        """The checks that were not."""
-        return tuple(check for check in self.checks if not check.passed)
-
-
-class Doubt(Exception):  # noqa: N818 - it is no error of ours or the user's
-    """Why a check fails."""
-
-
-def require(condition: bool, why: str) -> None:
-    """Doubt it unless the condition holds."""
-    if not condition:
-        raise Doubt(why)
-
-
-def answer(name: str, ask: Callable[[], str]) -> Check:
-    """Ask one question; a doubt, or input that cannot be used, is a failure in words."""
-    try:
-        return Check(name, True, ask())
-    except (Doubt, InputError) as doubt:
-        return Check(name, False, " ".join(str(doubt).split()))
 
 
 @dataclass(frozen=True, eq=False)

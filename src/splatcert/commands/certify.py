@@ -64,8 +64,8 @@ class Certify:
     def run(self) -> None:
         """Load, certify, write, and state the guarantee."""
         from splatcert.artefacts import owned_folder
-        from splatcert.certificate.issue import Request
         from splatcert.certificate.refusals import refuse_unfit_views
+        from splatcert.certificate.request import Request
         from splatcert.commands.frames import load_for_scene
         from splatcert.commands.trained import load_capture, training_of
         from splatcert.conformal.levels import parse_level
