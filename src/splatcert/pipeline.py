@@ -8,6 +8,7 @@ labels are handed out once, after every scale has been fixed and hashed.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +33,7 @@ from splatcert.certificate.rule import ScaleRule
 from splatcert.certificate.store import folder_of, read_content, read_parts
 from splatcert.certificate.verify import verify_folder
 from splatcert.config import CertifyConfig
+from splatcert.conformal.calibrate import CalibrationTooSmall, shortfall
 from splatcert.errors import InputError
 from splatcert.field.fit import FieldFit, Report
 from splatcert.field.support import folds_of
@@ -88,6 +90,8 @@ def certify(
         scales=scales,
         calibration=calibration,
     )
+    if message := shortfall(len(calibration), request.alpha):
+        warnings.warn(message, CalibrationTooSmall, stacklevel=2)
     return issue(request, found)
 
 

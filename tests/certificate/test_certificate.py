@@ -18,6 +18,7 @@ from splatcert.certificate import store
 from splatcert.certificate.certificate import Certificate
 from splatcert.certificate.store import CertificateError, load_certificate
 from splatcert.config import CertifyConfig
+from splatcert.conformal.calibrate import CalibrationTooSmall
 from splatcert.conformal.order import ceil_rank
 from splatcert.pipeline import certify
 from splatcert.splats.files import load_splats, save_ply
@@ -72,7 +73,7 @@ def test_deployed_factors_do_not_depend_on_the_batch(photos, model, certificate)
     """A view's factor is the same with half of the batch; in the paper's unit it is not."""
     half = HELD_OUT[::2]
     for unit, same in (("deployed", True), ("batch", False)):
-        config = CertifyConfig(unit=unit)
+        config = CertifyConfig(unit=unit, alpha="1/5")
         found = []
         for names in (HELD_OUT, half):
             cameras, pictures = photos
@@ -182,7 +183,8 @@ def test_a_place_that_cannot_be_written_is_named(certificate, tmp_path):
 
 def test_too_few_views_make_unbounded_boxes(photos, model, tmp_path):
     held_out = NAMES[::9]
-    made = certify(made_capture(photos, held_out), model, predictor=None)
+    with pytest.warns(CalibrationTooSmall, match="Hold out at least 5 more views"):
+        made = certify(made_capture(photos, held_out), model, predictor=None)
     assert made.threshold == np.inf and made.record.splits is None
     assert made.guarantee.startswith("none: every box is unbounded")
     boxes = made.predict(made_cameras(1, 60, 40)[0])

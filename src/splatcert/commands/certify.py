@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from dataclasses import field as setting
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
+from warnings import catch_warnings, simplefilter
 
 import tyro
 
@@ -68,6 +69,7 @@ class Certify:
         from splatcert.certificate.request import Request
         from splatcert.commands.frames import load_for_scene
         from splatcert.commands.trained import load_capture, training_of
+        from splatcert.conformal.calibrate import CalibrationTooSmall
         from splatcert.conformal.levels import parse_level
         from splatcert.pipeline import certify, refuse_early
 
@@ -91,7 +93,8 @@ class Certify:
             say("frame", placed.words())
             say("background", " ".join(f"{c:g}" for c in background) + f", {why}")
             say("back end", engine)
-        with owned_folder(self.output, "certifying"), stages() as report:
+        with owned_folder(self.output, "certifying"), stages() as report, catch_warnings():
+            simplefilter("ignore", CalibrationTooSmall)  # it is told below, in words
             certificate = certify(
                 scene,
                 placed.splats,
@@ -154,7 +157,8 @@ def words(certificate: Certificate) -> dict[str, str]:
     record, alpha = certificate.record, certificate.alpha
     promise = record.guarantee
     told = {
-        "field": record.field.ending,
+        "field": f"{record.field.ending}; training views re-rendered at "
+        f"{record.field.training_psnr:.1f} dB",
         "predictor": predictor_words(certificate),
         "calibrated": state_calibration(alpha, promise.views),
         "guarantee": promise.statement,

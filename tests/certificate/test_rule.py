@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The frozen scale construction: prop:equivariance and lem:gauge, to the bit where they are."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from certified_capture import made_predictor
+from splatcert.certificate.plain import from_plain, to_plain
+from splatcert.certificate.record import ScaleRecord
+from splatcert.certificate.rule import ScaleRule
+
+rng = np.random.default_rng(3)
+TRAINING, BATCH = rng.standard_normal((30, 24)), rng.standard_normal((17, 24))
+
+
+@pytest.mark.parametrize("unit", ["deployed", "batch"])
+def test_permuted_views_have_permuted_factors(unit):
+    order = rng.permutation(len(BATCH))
+    factors = ScaleRule.freeze(made_predictor(), TRAINING, BATCH, unit).factors(BATCH)
+    permuted = ScaleRule.freeze(made_predictor(), TRAINING, BATCH[order], unit)
+    np.testing.assert_array_equal(permuted.factors(BATCH[order]), factors[order])
+
+
+def test_a_factor_does_not_depend_on_the_company_it_is_computed_in():
+    rule = ScaleRule.freeze(made_predictor(), TRAINING, BATCH, "deployed")
+    other = ScaleRule.freeze(made_predictor(), TRAINING, BATCH[:3], "deployed")
+    assert [rule.factor(row) for row in BATCH] == other.factors(BATCH).tolist()
+
+
+def test_units_differ_by_one_constant_without_shrinkage():
+    predictor = made_predictor(lambda_a=Fraction(1))
+    deployed, batch = (
+        ScaleRule.freeze(predictor, TRAINING, BATCH, unit).factors(BATCH)
+        for unit in ("deployed", "batch")
+    )
+    ratio = deployed / batch
+    np.testing.assert_allclose(ratio, ratio[0], rtol=1e-14)
+    assert batch.mean() == pytest.approx(1.0, rel=1e-14)
+
+
+def test_without_a_predictor_every_factor_is_one():
+    rule = ScaleRule.freeze(None, TRAINING, BATCH, "deployed")
+    assert (rule.factors(BATCH) == 1).all()
+    assert (rule.lambda_a, rule.lambda_b) == (0, Fraction(1, 2))
+
+
+@pytest.mark.parametrize("predictor", [None, made_predictor()], ids=["none", "some"])
+def test_a_rule_survives_its_record(predictor):
+    rule = ScaleRule.freeze(predictor, TRAINING, BATCH, "batch")
+    again = ScaleRule.of(from_plain(ScaleRecord, to_plain(rule.record())))
+    np.testing.assert_array_equal(again.factors(BATCH), rule.factors(BATCH))
