@@ -137,12 +137,15 @@ struct Kept {
     }
 };
 
-// plane += sum over entries of weight * value, keeping the weights.
-void composite_tile(const View& view, const TileGeometry& tile, const float* values, Kept& kept,
-                    float* plane) {
+// planes[c] += sum over entries of weight * value[c], keeping the weights. `gather(rank, row)`
+// fetches the C values of a drawn Gaussian.
+template <int C, class Gather>
+void composite_tile(const View& view, const TileGeometry& tile, Gather&& gather, Kept& kept,
+                    float* planes) {
     TileState state;
     Batch batch;
-    float local[batch_size];
+    float values[batch_size][C];
+    kept.reserve(view, tile);
     float* weights = kept.weights.data;
     uint8_t* met = kept.met.data;
     Kept::Run* run = kept.runs.data;
@@ -154,17 +157,21 @@ void composite_tile(const View& view, const TileGeometry& tile, const float* val
             load_batch(view, view.entries.data + at, count, tile.centre_x(), tile.centre_y(),
                        batch);
             for (int e = 0; e < count; ++e)
-                local[e] = values[view.footprints[batch.entries[e].footprint].rank];
+                gather(view.footprints[batch.entries[e].footprint], values[e]);
             for (uint32_t rest = state.open; rest; rest &= rest - 1) {
                 const int unit = __builtin_ctz(rest);
                 if (!batch.entries_of_unit[unit]) continue;
                 const int n = sweep_unit(batch, unit, state.T[unit], weights, met);
                 if (state.exhausted(unit)) state.open &= ~(1u << unit);
-                float* pixels = plane + unit_pixel(unit);
-                Vec sum = Vec::load(pixels);
-                for (int k = 0; k < n; ++k)
-                    sum = fma(Vec::load(weights + k * lanes), Vec::all(local[met[k]]), sum);
-                sum.store(pixels);
+                float* pixels = planes + unit_pixel(unit);
+                Vec sums[C];
+                for (int c = 0; c < C; ++c) sums[c] = Vec::load(pixels + c * tile_pixels);
+                for (int k = 0; k < n; ++k) {
+                    const Vec w = Vec::load(weights + k * lanes);
+                    for (int c = 0; c < C; ++c)
+                        sums[c] = fma(w, Vec::all(values[met[k]][c]), sums[c]);
+                }
+                for (int c = 0; c < C; ++c) sums[c].store(pixels + c * tile_pixels);
                 weights += n * lanes;
                 met += n;
                 *run++ = {static_cast<uint8_t>(unit), static_cast<uint8_t>(n)};
@@ -174,27 +181,38 @@ void composite_tile(const View& view, const TileGeometry& tile, const float* val
     }
 }
 
-// The transpose of it: one sum of weight * plane per entry, written to the partial rows.
-void scatter_tile(const View& view, const TileGeometry& tile, const Kept& kept, const float* plane,
-                  const Partials& partials) {
+// A second pass over the kept weights: C sums per entry, written to its partial row.
+// `begin(pixel)` fetches what a unit's pixels hold, `add(w, held, sums)` takes one weight.
+template <int C, class Begin, class Add>
+void scatter_tile(const View& view, const TileGeometry& tile, const Kept& kept, Begin&& begin,
+                  Add&& add, const Partials& partials) {
     const float* weights = kept.weights.data;
     const uint8_t* met = kept.met.data;
     const Kept::Run* run = kept.runs.data;
     const uint8_t* runs = kept.runs_of_batch.data;
     for (uint32_t at = tile.first; at < tile.last; at += batch_size, ++runs) {
         const int count = static_cast<int>(std::min<uint32_t>(batch_size, tile.last - at));
-        Vec sums[batch_size];
-        for (int e = 0; e < batch_size; ++e) sums[e] = Vec::all(0.0f);
+        Vec sums[batch_size * C];
+        for (int k = 0; k < batch_size * C; ++k) sums[k] = Vec::all(0.0f);
         for (int r = 0; r < *runs; ++r, ++run) {
-            const Vec pixels = Vec::load(plane + unit_pixel(run->unit));
+            const auto held = begin(unit_pixel(run->unit));
             for (int k = 0; k < run->count; ++k, ++met, weights += lanes)
-                sums[*met] = fma(Vec::load(weights), pixels, sums[*met]);
+                add(Vec::load(weights), held, sums + *met * C);
         }
-        alignas(64) float out[batch_size];
-        for (int e = 0; e < count; e += 8) sum_eight(sums + e, out + e);
-        for (int e = 0; e < count; ++e) *partials.row(view.entries[at + e].emission) = out[e];
+        alignas(64) float out[batch_size * C];
+        for (int k = 0; k < count * C; k += 8) sum_eight(sums + k, out + k);
+        for (int e = 0; e < count; ++e)
+            std::memcpy(partials.row(view.entries[at + e].emission), out + e * C,
+                        C * sizeof(float));
     }
 }
+
+// One Kept per thread.
+struct Workers {
+    int threads = thread_count();
+    Kept* kept = new Kept[threads];
+    ~Workers() { delete[] kept; }
+};
 
 // Rows of a drawn Gaussian added up in their order.
 template <int Width>
@@ -218,27 +236,26 @@ void field_normal(const View& view, const FieldNormalRequest& request) {
              [&](int rank, int64_t, float value) { values[rank] = value; });
 
     Partials partials(view, 1);
-    const int threads = thread_count();
-    Kept* kept = new Kept[threads];
-    struct Owner {
-        Kept* p;
-        ~Owner() { delete[] p; }
-    } owner{kept};
+    Workers workers;
     parallel_for(
         view.tiles_x * view.tiles_y,
         [&](int index, int worker) {
             const TileGeometry tile(view, index);
+            Kept& kept = workers.kept[worker];
             alignas(64) float plane[tile_pixels] = {};
-            kept[worker].reserve(view, tile);
-            composite_tile(view, tile, values.data, kept[worker], plane);
+            composite_tile<1>(
+                view, tile, [&](const Footprint& f, float* value) { *value = values[f.rank]; },
+                kept, plane);
             if (request.mask || tile.rows < tile_size || tile.columns < tile_size) {
                 alignas(64) float counted[tile_pixels];
                 read_mask(view, tile, request.mask, counted);
                 for (int p = 0; p < tile_pixels; ++p) plane[p] *= counted[p];
             }
-            scatter_tile(view, tile, kept[worker], plane, partials);
+            scatter_tile<1>(
+                view, tile, kept, [&](int pixel) { return Vec::load(plane + pixel); },
+                [](Vec w, Vec held, Vec* sum) { *sum = fma(w, held, *sum); }, partials);
         },
-        threads);
+        workers.threads);
 
     with_degree(request.bases, [&](auto degree) {
         for_directed<degree.value>(view, request.means, [&](int first, const auto& d) {
@@ -253,40 +270,103 @@ void field_normal(const View& view, const FieldNormalRequest& request) {
     });
 }
 
-// Sums of w, w e, w alpha and w^2 over the pixels of one tile, a row of four per entry.
-void survey_tile(const View& view, const TileGeometry& tile, const SurveyRequest& request,
-                 const Partials& partials) {
+// What the pixels of one tile turned out to be; all zero outside the image, and all but
+// `inside` where a pixel does not count.
+struct TileErrors {
     alignas(64) float inside[tile_pixels], counted[tile_pixels];
     alignas(64) float residual[tile_pixels], alpha[tile_pixels];
-    read_mask(view, tile, nullptr, inside);
-    read_mask(view, tile, request.mask, counted);
-    read_tile(view, tile, request.residual, 1, residual);
-    read_tile(view, tile, request.alpha, 1, alpha);
-    for (int p = 0; p < tile_pixels; ++p) {
-        residual[p] *= counted[p];
-        alpha[p] *= counted[p];
+    double energy[4] = {};
+
+    // From rendered planes of red, green, blue and alpha.
+    TileErrors(const View& view, const TileGeometry& tile, const SurveyRequest& request,
+               const float* planes) {
+        alignas(64) float photo[3 * tile_pixels];
+        read_tile(view, tile, request.photo, 3, photo);
+        read_mask(view, tile, nullptr, inside);
+        read_mask(view, tile, request.mask, counted);
+        alignas(64) float squared[tile_pixels];
+        for (int p = 0; p < tile_pixels; ++p) {
+            const float opacity = planes[3 * tile_pixels + p];
+            float largest = 0, sum = 0;
+            for (int c = 0; c < 3; ++c) {
+                const float shown =
+                    planes[c * tile_pixels + p] + (1 - opacity) * request.background[c];
+                const float error =
+                    std::min(1.0f, std::max(0.0f, shown)) - photo[c * tile_pixels + p];
+                largest = std::max(largest, std::fabs(error));
+                sum += error * error;
+            }
+            residual[p] = largest * counted[p];
+            alpha[p] = opacity * counted[p];
+            squared[p] = sum * counted[p];
+        }
+        for (int p = 0; p < tile_pixels; ++p) {
+            energy[0] += double(squared[p]);
+            energy[1] += double(residual[p]) * double(residual[p]);
+            energy[2] += double(residual[p]) * double(alpha[p]);
+            energy[3] += double(alpha[p]) * double(alpha[p]);
+        }
     }
-    TileState state;
-    for (uint32_t at = tile.first; at < tile.last; ++at) {
-        const Entry& entry = view.entries[at];
-        Vec sums[4] = {Vec::all(0.0f), Vec::all(0.0f), Vec::all(0.0f), Vec::all(0.0f)};
-        sweep_entry(view, tile, entry, state, [&](int unit, Vec w) {
-            const int pixel = unit_pixel(unit);
-            sums[0] = fma(w, Vec::load(inside + pixel), sums[0]);
-            sums[1] = fma(w, Vec::load(residual + pixel), sums[1]);
-            sums[2] = fma(w, Vec::load(alpha + pixel), sums[2]);
-            sums[3] = fma(w * w, Vec::load(counted + pixel), sums[3]);
-        });
-        float* out = partials.row(entry.emission);
-        for (int c = 0; c < 4; ++c) out[c] = sum(sums[c]);
+    void count(int bins, uint32_t* histogram) const {
+        for (int p = 0; p < tile_pixels; ++p)
+            if (counted[p] > 0)
+                ++histogram[std::min(bins - 1, static_cast<int>(residual[p] * float(bins)))];
     }
+};
+
+// Sums of w, w e, w alpha and w^2, a partial row of four per entry; and the pixels' own sums.
+void survey_tiles(const View& view, const SurveyRequest& request, const Partials& partials) {
+    const int tiles = view.tiles_x * view.tiles_y;
+    Workers workers;
+    Array<uint32_t> counts;
+    counts.resize(std::size_t(workers.threads) * request.bins);
+    std::memset(counts.data, 0, counts.size * sizeof(uint32_t));
+    Array<double> energy;
+    energy.resize(std::size_t(tiles) * 4);
+    parallel_for(
+        tiles,
+        [&](int index, int worker) {
+            const TileGeometry tile(view, index);
+            Kept& kept = workers.kept[worker];
+            alignas(64) float planes[4 * tile_pixels] = {};
+            composite_tile<4>(
+                view, tile,
+                [&](const Footprint& f, float* value) {
+                    std::memcpy(value, request.colours + std::size_t(f.gaussian) * 3,
+                                3 * sizeof(float));
+                    value[3] = 1.0f;
+                },
+                kept, planes);
+            const TileErrors errors(view, tile, request, planes);
+            std::memcpy(energy.data + 4 * index, errors.energy, sizeof(errors.energy));
+            errors.count(request.bins, counts.data + std::size_t(worker) * request.bins);
+            struct Held {
+                Vec inside, residual, alpha, counted;
+            };
+            scatter_tile<4>(
+                view, tile, kept,
+                [&](int pixel) {
+                    return Held{Vec::load(errors.inside + pixel),
+                                Vec::load(errors.residual + pixel), Vec::load(errors.alpha + pixel),
+                                Vec::load(errors.counted + pixel)};
+                },
+                [](Vec w, const Held& held, Vec* sums) {
+                    sums[0] = fma(w, held.inside, sums[0]);
+                    sums[1] = fma(w, held.residual, sums[1]);
+                    sums[2] = fma(w, held.alpha, sums[2]);
+                    sums[3] = fma(w * w, held.counted, sums[3]);
+                },
+                partials);
+        },
+        workers.threads);
+    for (int index = 0; index < tiles; ++index)
+        for (int k = 0; k < 4; ++k) request.energy[k] += energy[4 * index + k];
+    for (std::size_t k = 0; k < counts.size; ++k) request.histogram[k % request.bins] += counts[k];
 }
 
 void survey(const View& view, const SurveyRequest& request) {
     Partials partials(view, 4);
-    parallel_for(view.tiles_x * view.tiles_y, [&](int index, int) {
-        survey_tile(view, TileGeometry(view, index), request, partials);
-    });
+    survey_tiles(view, request, partials);
     with_degree(request.bases, [&](auto degree) {
         for_directed<degree.value>(view, request.means, [&](int first, const auto& d) {
             constexpr int K = (degree.value + 1) * (degree.value + 1);

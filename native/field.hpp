@@ -9,18 +9,24 @@ namespace splat {
 
 struct View;
 
-// One view's share of everything first-order; each result is added to what is there, for
-// drawn Gaussians only. K harmonics; a pixel counts where `mask` is not zero or null.
+// One training view: rendered, compared with its photo, and scattered back. Every result is
+// added to what is there, for drawn Gaussians only. K harmonics; w are weights, alpha their sum
+// over a pixel, e the largest absolute error of a pixel's clamped colours. A pixel counts where
+// `mask` is null or not zero.
 struct SurveyRequest {
-    const float* means;     // [N, 3]
-    const float* residual;  // [H, W]
-    const float* alpha;     // [H, W], accumulated opacity
-    const uint8_t* mask;    // [H, W] or null
-    int bases;              // K: 1, 4, 9 or 16
-    float* support;         // [N, 5]: sum of w, of w d (three), of w e over counted pixels
-    double* moments;        // [N, 2, K]: sums of w e phi and of w alpha phi over counted pixels
-    float* blocks;          // [N, K (K + 1) / 2]: sum of w alpha phi phi^T, its lower half by rows
-    double* squares;        // [N]: sum of w^2 over counted pixels
+    const float* means;    // [N, 3]
+    const float* colours;  // [N, 3]
+    const float* photo;    // [H, W, 3]
+    float background[3];
+    const uint8_t* mask;  // [H, W] or null
+    int bases;            // K: 1, 4, 9 or 16
+    int bins;
+    float* support;      // [N, 5]: sums of w and w d (three) over all pixels, of w e over counted
+    double* moments;     // [N, 2, K]: sums of w e phi and w alpha phi over counted pixels
+    float* blocks;       // [N, K (K + 1) / 2]: of w alpha phi phi^T, its lower half by rows
+    double* squares;     // [N]: of w^2 over counted pixels
+    double* energy;      // [4]: of squared colour errors, e^2, e alpha, alpha^2 over counted pixels
+    int64_t* histogram;  // [bins]: of e on [0, 1] over counted pixels
 };
 
 // result += A^T M A C with the field's coefficients C, both [N, K], M the mask.

@@ -16,16 +16,20 @@ from splatcert import _native
 
 PUBLIC = {
     "Camera",
+    "CertifyConfig",
     "InputError",
     "Render",
     "Splats",
     "TrainConfig",
     "__version__",
+    "certify",
+    "load_certificate",
     "load_scene",
     "load_splats",
     "open_view",
     "render",
     "train",
+    "verify",
 }
 
 

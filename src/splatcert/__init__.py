@@ -11,8 +11,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from splatcert.config import TrainConfig
+    from splatcert.certificate.store import load_certificate
+    from splatcert.config import CertifyConfig, TrainConfig
     from splatcert.errors import InputError
+    from splatcert.pipeline import certify, verify
     from splatcert.raster.interface import Render, open_view, render
     from splatcert.scene.cameras import Camera
     from splatcert.scene.load import load_scene
@@ -24,29 +26,37 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Camera",
+    "CertifyConfig",
     "InputError",
     "Render",
     "Splats",
     "TrainConfig",
     "__version__",
+    "certify",
+    "load_certificate",
     "load_scene",
     "load_splats",
     "open_view",
     "render",
     "train",
+    "verify",
 ]
 
 _HOMES = {
     "Camera": "splatcert.scene.cameras",
+    "CertifyConfig": "splatcert.config",
     "InputError": "splatcert.errors",
     "Render": "splatcert.raster.interface",
     "Splats": "splatcert.splats.gaussians",
     "TrainConfig": "splatcert.config",
+    "certify": "splatcert.pipeline",
+    "load_certificate": "splatcert.certificate.store",
     "load_scene": "splatcert.scene.load",
     "load_splats": "splatcert.splats.files",
     "open_view": "splatcert.raster.interface",
     "render": "splatcert.raster.interface",
     "train": "splatcert.train.optimise",
+    "verify": "splatcert.pipeline",
 }
 
 

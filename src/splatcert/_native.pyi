@@ -1,7 +1,7 @@
 # Types of native/bindings.cpp and native/bindings_field.cpp. Arrays are C-contiguous float32 on
 # the CPU unless noted, and results are written into the arrays that come last; the binding
-# checks shapes. `survey` and `field_normal` add to their results; moments, squares and the
-# result of `field_normal` are float64, masks uint8.
+# checks shapes. `survey` and `field_normal` add to their results; moments, squares,
+# energy and the result of `field_normal` are float64, masks uint8, the histogram int64.
 
 from numpy import float32, int64
 from numpy.typing import NDArray
@@ -39,13 +39,16 @@ def adam(
 def survey(
     view: PreparedView,
     means: Tensor,
-    residual: Tensor,
-    alpha: Tensor,
+    colours: Tensor,
+    photo: Tensor,
+    background: tuple[float, float, float],
     mask: Tensor | None,
     support: Tensor,
     moments: Tensor,
     blocks: Tensor,
     squares: Tensor,
+    energy: Tensor,
+    histogram: Tensor,
 ) -> None: ...
 def field_normal(
     view: PreparedView, means: Tensor, coefficients: Tensor, mask: Tensor | None, result: Tensor

@@ -16,23 +16,30 @@ import tyro
 
 from splatcert import __version__
 from splatcert.commands import Command
+from splatcert.commands.certify import Certify
 from splatcert.commands.demo import Demo
 from splatcert.commands.inspect import Inspect
+from splatcert.commands.learn import Learn
 from splatcert.commands.render import Render
 from splatcert.commands.train import Train
+from splatcert.commands.verify import Verify
 from splatcert.errors import InputError
 
 DONE, OURS, INPUT, INTERRUPTED = 0, 1, 2, 130
 
 DESCRIPTION = f"""Certified error bars for Gaussian splats {__version__}.
 
-This version reads, inspects, trains and renders; it does not certify yet."""
+From photographs to a certificate: train, certify, verify. A model of your own enters at
+certify."""
 
 Commands = (
     Annotated[Demo, tyro.conf.subcommand("demo")]
     | Annotated[Inspect, tyro.conf.subcommand("inspect")]
-    | Annotated[Render, tyro.conf.subcommand("render")]
     | Annotated[Train, tyro.conf.subcommand("train")]
+    | Annotated[Certify, tyro.conf.subcommand("certify")]
+    | Annotated[Verify, tyro.conf.subcommand("verify")]
+    | Annotated[Learn, tyro.conf.subcommand("learn")]
+    | Annotated[Render, tyro.conf.subcommand("render")]
 )
 
 

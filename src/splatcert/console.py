@@ -8,10 +8,10 @@ import shutil
 import sys
 import textwrap
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from splatcert.errors import InputError
 
@@ -55,6 +55,42 @@ def progress(items: Sequence[Item], doing: str) -> Iterator[Item]:
             print(f"{doing}: {done} of {len(items)}", file=sys.stderr, flush=True)
             spoken = time.monotonic()
         yield item
+
+
+Report = Callable[[str, int, int], None]
+"""Told what is going on, how much of it is done, and of how much."""
+
+
+@contextmanager
+def stages() -> Iterator[Report]:
+    """A function to tell progress to: a bar for each stage on a terminal, else a line at times."""
+    if not sys.stderr.isatty():
+        yield _lines()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        tasks: dict[str, Any] = {}
+
+        def report(doing: str, done: int, total: int) -> None:
+            if doing not in tasks:
+                tasks[doing] = bar.add_task(doing, total=total)
+            bar.update(tasks[doing], completed=done, total=total)
+
+        yield report
+
+
+def _lines() -> Report:
+    spoken = [time.monotonic()]
+
+    def report(doing: str, done: int, total: int) -> None:
+        if time.monotonic() - spoken[0] > SECONDS_BETWEEN_LINES:
+            print(f"{doing}: {done} of {total}", file=sys.stderr, flush=True)
+            spoken[0] = time.monotonic()
+
+    return report
 
 
 def output_folder(path: Path) -> Path:

@@ -14,6 +14,7 @@ from splatcert.console import say
 from splatcert.errors import InputError
 
 if TYPE_CHECKING:
+    from splatcert.certificate.certificate import Certificate
     from splatcert.commands.frames import PlacedModel
     from splatcert.scene.scene import Scene
     from splatcert.splats.files import ModelInfo
@@ -25,6 +26,7 @@ FRAMES = {
     "unknown": "not stored; give --data CAPTURE to compare renders with its photos",
 }
 
+CERTIFICATE = "certificate.json"
 REBUILT = ", and --data CAPTURE rebuilds it"
 
 
@@ -34,10 +36,11 @@ class InspectError(InputError):
 
 @dataclass(frozen=True, kw_only=True)
 class Inspect:
-    """Say what a capture or a model is, and what would be used of it."""
+    """Say what a capture, a model or a certificate is, and what would be used of it."""
 
     path: Annotated[Path, tyro.conf.Positional]
-    """A capture (COLMAP, transforms.json, Blender) or a model (PLY, folder, checkpoint)."""
+    """A capture (COLMAP, transforms.json, Blender), a model (PLY, folder, checkpoint) or a
+    certificate."""
     data: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
     """Capture the model was trained on: find its frame and render a few training views."""
     json: bool = False
@@ -48,8 +51,11 @@ class Inspect:
         if not self.path.exists():
             raise InspectError(
                 f"{self.path}: no such file or folder.\n"
-                "  Give a capture's folder, a model's folder or a model file."
+                "  Give a capture's folder, a model's folder or file, or a certificate's folder."
             )
+        if (self.path / CERTIFICATE).is_file() or self.path.name == CERTIFICATE:
+            self._show_certificate()
+            return
         found = look(self.path)
         placed = self._placed(found)
         if self.json:
@@ -57,6 +63,20 @@ class Inspect:
         else:
             for label, text in words(found, placed).items():
                 say(label, text)
+
+    def _show_certificate(self) -> None:
+        """A certificate; its model is not needed to read it."""
+        from splatcert.certificate.store import load_certificate
+        from splatcert.commands import certify
+
+        if self.data is not None:
+            raise InspectError(f"{self.path} is a certificate; --data goes with a model.")
+        certificate = load_certificate(self.path)
+        if self.json:
+            print(json.dumps(certify.facts(certificate, self.path), indent=2))
+            return
+        for label, text in certificate_words(certificate).items():
+            say(label, text)
 
     def _placed(self, found: Scene | ModelInfo) -> PlacedModel | None:
         """The model among the photographs it was trained on, if they are given."""
@@ -69,6 +89,23 @@ class Inspect:
         if isinstance(found, Scene):
             raise InspectError(f"{self.path} is a capture; --data goes with a model.")
         return load_for_scene(self.path, load_scene(self.data))
+
+
+def certificate_words(certificate: Certificate) -> dict[str, str]:
+    """What a certificate is about, and what it says."""
+    from splatcert.commands.certify import words
+
+    record = certificate.record
+    constants = f"{record.renderer.name} {record.renderer.version}"
+    return {
+        "certificate": f"of {record.scene.name}, {record.created}, splatcert {record.splatcert}",
+        "model": f"{record.model.gaussians:,} Gaussians, hash {record.model.splats[:12]}",
+        "renderer": f"{constants}, at {_counted(record.scene.sizes, 'pixels')}",
+        "views": f"{len(record.training)} training, {len(record.calibration)} calibration, "
+        f"{len(record.unlabelled)} held out without a photo",
+        **words(certificate),
+        "seal": "unbroken; splatcert verify checks the rest",
+    }
 
 
 def look(path: Path) -> Scene | ModelInfo:

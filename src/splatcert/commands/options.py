@@ -4,9 +4,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
 
 from splatcert.errors import InputError
+
+if TYPE_CHECKING:
+    from splatcert.scene.scene import Scene
+    from splatcert.scene.splits import Holdout
 
 
 class OptionError(InputError):
@@ -35,3 +42,28 @@ class EngineOptions:
         native.set_threads(self.threads)
         count = native.threads()
         return f"cpu ({native.isa()}, {count} {'thread' if count == 1 else 'threads'})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaptureOptions:
+    """How the capture is read."""
+
+    holdout: Annotated[str, tyro.conf.arg(metavar="N|FILE|format|none")] = "auto"
+    """Every N-th photo by name, a list file, the format's own split, or none of them."""
+    images: Annotated[str | None, tyro.conf.arg(metavar="FOLDER")] = None
+    """Folder of photographs, such as images_4."""
+    resolution: Annotated[str | None, tyro.conf.arg(metavar="SIZE")] = None
+    """Longest side in pixels (640) or a factor (1/2)."""
+
+    @property
+    def split(self) -> Holdout:
+        """The split as `load_scene` takes it."""
+        if self.holdout.isdecimal():
+            return int(self.holdout)
+        return None if self.holdout == "none" else self.holdout
+
+    def load(self, path: Path) -> Scene:
+        """The scene as asked for."""
+        from splatcert.scene.load import load_scene
+
+        return load_scene(path, holdout=self.split, images=self.images, resolution=self.resolution)

@@ -10,36 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from splatcert.commands.options import OptionError
+from splatcert.commands.options import CaptureOptions, OptionError
 from splatcert.config import TrainConfig
 from splatcert.console import say
 
 if TYPE_CHECKING:
     from splatcert.scene import Scene
     from splatcert.train.optimise import Trainer
-
-
-@dataclass(frozen=True, kw_only=True)
-class CaptureOptions:
-    """How the capture is read; the same words in every command."""
-
-    holdout: Annotated[str, tyro.conf.arg(metavar="N|FILE|format|none")] = "auto"
-    """Every N-th photo by name, a list file, the format's own split, or none of them."""
-    images: Annotated[str | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """Folder of photographs, such as images_4."""
-    resolution: Annotated[str | None, tyro.conf.arg(metavar="SIZE")] = None
-    """Longest side in pixels (640) or a factor (1/2)."""
-
-    def load(self, path: Path) -> Scene:
-        """The scene as asked for."""
-        from splatcert.scene import load_scene
-
-        holdout: Any = self.holdout
-        if holdout.isdecimal():
-            holdout = int(holdout)
-        elif holdout == "none":
-            holdout = None
-        return load_scene(path, holdout=holdout, images=self.images, resolution=self.resolution)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,10 +9,11 @@ training view constrains is uncertain. tau is relative to the mean diagonal of s
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -65,7 +66,7 @@ class FieldFit:
     """Of each training view in the order given, decibels; NaN where no pixel counts, [T]."""
     seconds: float = 0.0
     """What it took; not stored."""
-    details: Mapping[str, float] = field(default_factory=dict)
+    details: Mapping[str, float] = dataclasses.field(default_factory=dict)
     """Seconds of each part and bytes of prepared views; not stored."""
 
 

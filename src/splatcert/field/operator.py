@@ -61,7 +61,8 @@ class PreparedViews:
         self.splats, self.cameras = splats, tuple(cameras)
         self.used = 0
         """Bytes kept now; never more than the limit."""
-        self._backend, self._limit = backend, limit
+        self._backend: Backend = backend
+        self._limit = limit
         self._kept: dict[int, View] = {}
 
     def __len__(self) -> int:

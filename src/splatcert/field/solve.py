@@ -18,8 +18,10 @@ from torch import Tensor
 Operator = Callable[[Tensor], Tensor]
 Reason = Literal["tolerance", "progress", "steps", "precision"]
 
-REFRESH = 50
-"""Steps after which the residual is computed anew, so that long runs do not drift."""
+CHECK_EVERY = 100
+"""Steps of a long descent after which its residual is compared with the true one."""
+DRIFTED = 2.0
+"""True residual over the one carried along from which rounding has taken over."""
 CHUNK = 1 << 15
 """Blocks inverted at a time, which bounds the memory in float64."""
 
@@ -89,7 +91,7 @@ class BlockPreconditioner:
         return torch.bmm(self._inverse, residual.float()[:, :, None])[:, :, 0].double()
 
 
-class _Descent:
+class Descent:
     """The state of the iteration."""
 
     def __init__(self, operator: Operator, precondition: Operator, rhs: Tensor) -> None:
@@ -114,8 +116,6 @@ class _Descent:
         self.x += length * self._direction
         self.residual -= length * image
         self.gains.append(self.gains[-1] + length * self._slope)
-        if len(self.residuals) % REFRESH == 0:
-            self.recompute()
         self.residuals.append(_norm(self.residual) / self.norm)
 
         towards = self.precondition(self.residual)
@@ -124,10 +124,18 @@ class _Descent:
         self._slope = slope
         return True
 
-    def recompute(self) -> float:
-        """The residual from its definition, and its relative size."""
-        self.residual = self.rhs - self.operator(self.x)
-        return _norm(self.residual) / self.norm
+    def check(self) -> tuple[float, bool]:
+        """The true relative residual, and whether the one carried along has lost it.
+
+        If so, the descent goes on from the true one, and forgets its earlier directions.
+        """
+        residual = self.rhs - self.operator(self.x)
+        true = _norm(residual) / self.norm
+        drifted = true > DRIFTED * self.residuals[-1]
+        if drifted:
+            self.residual = residual
+            self._aim()
+        return true, drifted
 
     def stalled(self, share: float) -> bool:
         """Whether each of the last two steps gained less than this share of all gains."""
@@ -136,9 +144,11 @@ class _Descent:
         a, b, c = self.gains[-3:]
         return max(b - a, c - b) < share * c
 
-    def run(self, stop: Stopping, report: Callable[[int], None] | None) -> Reason:
-        """Steps until one of the reasons to end."""
-        while len(self.residuals) <= stop.max_steps:
+    def run(self, stop: Stopping, report: Callable[[int], None] | None) -> Reason | None:
+        """Steps until there is a reason to end, or it is time to check the residual."""
+        for _ in range(CHECK_EVERY):
+            if len(self.residuals) > stop.max_steps:
+                return "steps"
             if not self.step():
                 return "precision"
             if report is not None:
@@ -147,7 +157,7 @@ class _Descent:
                 return "tolerance"
             if self.stalled(stop.progress):
                 return "progress"
-        return "steps"
+        return None
 
 
 def conjugate_gradients(
@@ -162,23 +172,22 @@ def conjugate_gradients(
     """Solve operator(x) = rhs for a symmetric positive operator, from zero.
 
     `start` is the value at zero of the quadratic whose gradient this is; the trace is
-    relative to it. If the true residual turns out larger than the one carried along, the
-    descent starts again from it, until that gains nothing.
+    relative to it. Where rounding has made the true residual larger than the one carried
+    along, the descent starts again from the true one, until that makes it no smaller.
     """
     if _norm(rhs) == 0:
         return torch.zeros_like(rhs), _trace([1.0], [0.0], start, 0.0, "tolerance", stop)
-    descent = _Descent(operator, precondition, rhs)
+    descent = Descent(operator, precondition, rhs)
     best = float("inf")
     while True:
         reason = descent.run(stop, report)
-        true = descent.recompute()
-        if reason != "tolerance" or true <= stop.tolerance:
+        true, drifted = descent.check()
+        if reason is not None and (reason != "tolerance" or true <= stop.tolerance):
             break
-        if true >= best:
+        if drifted and true >= best:
             reason = "precision"
             break
-        best = true
-        descent._aim()
+        best = true if drifted else best
     return descent.x, _trace(descent.residuals, descent.gains, start, true, reason, stop)
 
 

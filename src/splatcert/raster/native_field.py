@@ -16,7 +16,7 @@ from splatcert.raster.native import NativeView
 
 
 def field_values(view: NativeView, coefficients: Tensor) -> Tensor:
-    """C . phi(d) of each drawn Gaussian, [N, K] to [N]; zero where it is not drawn."""
+    """The field c . phi(d) of each drawn Gaussian, [N, K] to [N]; zero where it is not drawn."""
     values = _native.empty([len(coefficients)])
     _native.field_values(view._prepared, _means(view), _floats(coefficients), values)
     return values
@@ -31,26 +31,34 @@ def add_field_normal(
 
 def add_survey(
     view: NativeView,
-    residual: Tensor,
-    alpha: Tensor,
+    photo: Tensor,
     mask: Tensor | None,
+    background: tuple[float, float, float],
     *,
     support: Tensor,
     moments: Tensor,
     blocks: Tensor,
     squares: Tensor,
+    energy: Tensor,
+    histogram: Tensor,
 ) -> None:
-    """Add one view's first-order sums, described in `field.survey`, to the four arrays."""
+    """Render, compare with the photo [H, W, 3], and add this view's share to six arrays.
+
+    `field.survey.Sums` describes them. All of it shares one evaluation of the weights.
+    """
     _native.survey(
         view._prepared,
         _means(view),
-        _floats(residual),
-        _floats(alpha),
+        view.colours(),
+        _floats(photo),
+        background,
         _bytes(mask),
         support,
         moments,
         blocks,
         squares,
+        energy,
+        histogram,
     )
 
 

@@ -49,8 +49,8 @@ def load_scene(
     Args:
         path: Folder of the dataset, or a `transforms.json`.
         holdout: n for every n-th photo of the sorted names (index % n == 0); the path of a
-            text file of names; "format" for the dataset's own split; None or 0 for none.
-            "auto" is the dataset's own split if its format has one, else 8.
+            text file of names; a tuple of names; "format" for the dataset's own split; None or
+            0 for none. "auto" is the dataset's own split if its format has one, else 8.
         images: Folder that takes the place of the dataset's photo folder, such as `images_4`.
         resolution: Largest long side in pixels, or a factor such as "1/2". Never enlarges.
         background: Colour below transparent pixels: "white", "black" or three numbers in

@@ -12,7 +12,7 @@ from splatcert.errors import InputError
 from splatcert.scene.dataset import Dataset, Part
 from splatcert.scene.paths import listed
 
-Holdout = int | str | os.PathLike[str] | None
+Holdout = int | str | tuple[str, ...] | os.PathLike[str] | None
 DEFAULT_EVERY = 8
 
 
@@ -42,6 +42,8 @@ def split(dataset: Dataset, holdout: Holdout) -> tuple[dict[str, Part], str]:
         )
     elif holdout == "format":
         parts, rule = _own(dataset)
+    elif isinstance(holdout, tuple):
+        parts, rule = _by_name(names, holdout), f"{len(holdout)} photos held out by name"
     else:
         path = Path(holdout)
         path = path if path.is_file() else dataset.root / path
@@ -66,6 +68,17 @@ def _by_index(names: Sequence[str], every: int) -> dict[str, Part]:
         name: "held out" if every and index % every == 0 else "training"
         for index, name in enumerate(sorted(names))
     }
+
+
+def _by_name(names: Sequence[str], chosen: tuple[str, ...]) -> dict[str, Part]:
+    """Exactly these photos."""
+    wanted = set(chosen)
+    if unknown := sorted(wanted - set(names)):
+        raise SplitError(
+            f"{len(unknown)} of {len(chosen)} held-out names are not in the dataset: "
+            f"{listed(unknown)}.\n  Names look like {names[0]!r}."
+        )
+    return {name: "held out" if name in wanted else "training" for name in names}
 
 
 def _by_list(names: Sequence[str], path: Path) -> dict[str, Part]:

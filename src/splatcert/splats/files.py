@@ -26,6 +26,7 @@ __all__ = ["ModelInfo", "describe_model", "load_splats", "save_ply"]
 
 Format = Literal["ply", "inria", "gsplat", "nerfstudio"]
 Frame = Literal["data", "model"] | NDArray[np.float64]
+Split = int | float | Literal["none"] | None
 
 PACKED = (".compressed.ply", ".spz", ".splat", ".ksplat", ".sog")
 PARENT_FILES = ("config.yml", "cfg.yml", "cfg_args", "cameras.json")
@@ -56,6 +57,9 @@ class ModelInfo:
     frame: Literal["data", "model", "unknown"]
     """Whether `load_splats` reaches the capture's frame by itself (data), or the way back
     from the trainer's frame is not stored (model), or a bare file does not say."""
+    split: Split = None
+    """`held_out` as a rule: every n-th image by name was kept out, or this share of them was
+    for training (nerfstudio), or the trainer saw every image ("none")."""
     extra: tuple[str, ...] = ()
     """Further columns."""
     notes: tuple[str, ...] = ()
@@ -212,12 +216,14 @@ def _open_inria(folder: Path, iteration: int | None) -> _Model:
 
     def describe() -> ModelInfo:
         kept = {True: f"every {HOLDOUT}th image by name", False: "none", None: None}
+        rules: dict[bool | None, Split] = {True: HOLDOUT, False: "none", None: None}
         return replace(
             inner.describe(),
             path=folder,
             format="inria",
             background=run.background,
             held_out=kept[run.has_held_out],
+            split=rules[run.has_held_out],
             frame="data",
             notes=run.notes,
         )
@@ -241,6 +247,7 @@ def _open_gsplat(path: Path, iteration: int | None) -> _Model:
             antialiased=run.is_antialiased,
             background=(0.0, 0.0, 0.0),
             held_out=f"every {run.test_every}th image by name" if run.test_every else None,
+            split=run.test_every,
             frame="data" if run.is_normalized is False else "model",
             extra=tuple(name for name in parts[0] if name not in gsplat_checkpoint.TENSORS),
             notes=run.notes(entries),
@@ -272,6 +279,7 @@ def _open_nerfstudio(path: Path, iteration: int | None) -> _Model:
             antialiased=run.is_antialiased,
             background=run.background,
             held_out=run.held_out,
+            split=run.split,
             frame="model" if to_model is None else "data",
             notes=run.notes,
         )

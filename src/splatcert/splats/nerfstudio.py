@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -63,15 +63,29 @@ class NerfstudioRun:
     @property
     def held_out(self) -> str | None:
         """How evaluation images were chosen, in nerfstudio's words."""
-        parser = setting(self.config, "pipeline", "datamanager", "dataparser")
-        mode = setting(parser or {}, "eval_mode")
-        interval = setting(parser or {}, "eval_interval")
-        fraction = setting(parser or {}, "train_split_fraction")
+        mode, interval, fraction = self._evaluation
         if mode == "interval":
             return f"interval {interval}"
         if mode == "fraction" or (mode is None and fraction is not None):
             return f"fraction, {fraction} for training"
         return None if mode is None else str(mode)
+
+    @property
+    def split(self) -> int | float | Literal["none"] | None:
+        """Every n-th image was kept out, or this share was for training, or none was."""
+        mode, interval, fraction = self._evaluation
+        if mode == "interval" and isinstance(interval, int) and interval > 1:
+            return interval
+        if mode in ("fraction", None) and isinstance(fraction, float) and 0 < fraction < 1:
+            return fraction
+        return "none" if mode == "all" else None
+
+    @property
+    def _evaluation(self) -> tuple[object, object, object]:
+        parser = setting(self.config, "pipeline", "datamanager", "dataparser") or {}
+        keys = ("eval_mode", "eval_interval", "train_split_fraction")
+        mode, interval, fraction = (setting(parser, key) for key in keys)
+        return mode, interval, fraction
 
     @property
     def to_model(self) -> NDArray[np.float64] | None:

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From what the phases have found to a certificate: every entry of its record, once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime, timezone
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from splatcert import __version__
+from splatcert.certificate.certificate import Certificate
+from splatcert.certificate.freeze import FrozenScales
+from splatcert.certificate.honesty import (
+    SupportLimits,
+    doubt_exchangeability,
+    estimate_by_splits,
+)
+from splatcert.certificate.measure import BETAS, ViewGroup
+from splatcert.certificate.provenance import (
+    CameraRecord,
+    Mark,
+    camera_hash,
+    label_hash,
+    photo_file_hash,
+    photo_mark,
+    place_mark,
+    renderer_of,
+    splats_hash,
+)
+from splatcert.certificate.record import (
+    CalibrationRecord,
+    FieldRecord,
+    Guarantee,
+    HandOver,
+    LabelRecord,
+    ModelRecord,
+    Record,
+    RendererRecord,
+    SceneRecord,
+    TrainingRecord,
+)
+from splatcert.config import CertifyConfig
+from splatcert.conformal.calibrate import threshold_of
+from splatcert.conformal.levels import parse_level
+from splatcert.conformal.order import outer_rank
+from splatcert.conformal.statement import state_guarantee
+from splatcert.evaluate.views import SceneViews
+from splatcert.field.fit import FieldFit, Report
+from splatcert.raster.interface import Backend
+from splatcert.scene.roles import CalibrationView, LabelLedger, TrainingView
+from splatcert.scene.scene import Scene
+from splatcert.splats.gaussians import Splats
+from splatcert.view.descriptor import FEATURE_NAMES
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What is asked for, and of what."""
+
+    scene: Scene
+    splats: Splats
+    config: CertifyConfig
+    backend: Backend = "cpu"
+    report: Report | None = None
+
+    @cached_property
+    def alpha(self) -> Fraction:
+        """A new view may fall short with at most this probability, exactly."""
+        return parse_level(self.config.alpha, "alpha")
+
+    @cached_property
+    def beta(self) -> Fraction:
+        """Share of a view's pixels that may miss, exactly."""
+        return parse_level(self.config.beta, "beta")
+
+    @cached_property
+    def betas(self) -> tuple[Fraction, ...]:
+        """Every beta at which scores are kept."""
+        return tuple(sorted({*BETAS, self.beta}))
+
+    def tell(self, doing: str, done: int, total: int) -> None:
+        """Report progress to whoever listens."""
+        if self.report is not None:
+            self.report(doing, done, total)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Findings:
+    """What the phases have found."""
+
+    seen: tuple[TrainingRecord, ...]
+    """Training views with the hashes of their labels."""
+    fit: FieldFit
+    training: ViewGroup
+    held_out: ViewGroup
+    scales: FrozenScales
+    calibration: Sequence[CalibrationView]
+
+
+def issue(request: Request, found: Findings) -> Certificate:
+    """The certificate that follows."""
+    alpha, beta, config, scene = request.alpha, request.beta, request.config, request.scene
+    calibrated = found.held_out.chosen([view.name for view in found.calibration])
+    scores = {name: calibrated.measured[name].score for name in calibrated.names}
+    scale = found.scales.rule.record()
+    records = calibration_records(found)
+    views = scene_views(request, found, records)
+    record = Record(
+        splatcert=__version__,
+        created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        guarantee=guarantee_of(list(scores.values()), alpha, beta),
+        config=replace(config, alpha=str(alpha), beta=str(beta)),
+        scale=scale,
+        model=model_record(request.splats),
+        renderer=renderer_record(request.backend, config.background),
+        scene=scene_record(scene),
+        field=field_record(found.fit),
+        labels=label_record(found.scales, scene.held_out.ledger),
+        training=found.seen,
+        calibration=records,
+        unlabelled=tuple(q for name, q in found.scales.queries.items() if name not in scores),
+        support=SupportLimits.of(calibrated.descriptors, calibrated.cameras),
+        exchangeability=doubt_exchangeability(scores, scene.cameras, config.seed),
+        splits=estimate_by_splits(
+            views,
+            {one.name: one.factor for one in records},
+            (alpha, beta),
+            scale.lambda_b,
+            splits=config.splits,
+            seed=config.seed,
+        ),
+        files={},
+        seal="",
+    )
+    return Certificate(record, found.fit, views, request.splats)
+
+
+def guarantee_of(scores: Sequence[float], alpha: Fraction, beta: Fraction) -> Guarantee:
+    """eq:outer-quantile, and its meaning in words."""
+    return Guarantee(
+        alpha=alpha,
+        beta=beta,
+        views=len(scores),
+        rank=outer_rank(len(scores), alpha),
+        threshold=threshold_of(np.array(scores), alpha),
+        statement=state_guarantee(alpha, beta, len(scores)),
+    )
+
+
+def training_record(view: TrainingView) -> TrainingRecord:
+    """A training view with the hashes of its label."""
+    return TrainingRecord(
+        name=view.name,
+        camera=CameraRecord.of(view.camera),
+        pose=camera_hash(view.camera),
+        image=label_hash(view),
+        file=photo_file_hash(view),
+    )
+
+
+def calibration_records(found: Findings) -> tuple[CalibrationRecord, ...]:
+    """The frozen queries of the calibration views, with what their labels gave."""
+    records = []
+    for view in found.calibration:
+        query = found.scales.queries[view.name]
+        frozen = {entry.name: getattr(query, entry.name) for entry in fields(query)}
+        score = found.held_out.measured[view.name].score
+        hashes = {"image": label_hash(view), "file": photo_file_hash(view)}
+        records.append(CalibrationRecord(**frozen, **hashes, score=score))
+    return tuple(records)
+
+
+def model_record(splats: Splats) -> ModelRecord:
+    """The splats by content."""
+    return ModelRecord(
+        splats=splats_hash(splats),
+        gaussians=len(splats),
+        sh_degree=splats.sh_degree,
+        antialiased=splats.antialiased,
+    )
+
+
+def renderer_record(backend: Backend, background: tuple[float, float, float]) -> RendererRecord:
+    """The renderer by name, version and constants."""
+    known: dict[str, Any] = renderer_of(backend)
+    return RendererRecord(backend=backend, **known, background=background)
+
+
+def scene_record(scene: Scene) -> SceneRecord:
+    """The capture in few words."""
+    sizes = Counter(f"{c.width}x{c.height}" for c in scene.cameras.values())
+    return SceneRecord(
+        name=scene.path.name,
+        format=scene.format,
+        split=str(scene.details.get("split", "as given")),
+        sizes=dict(sorted(sizes.items())),
+        extent=scene.extent,
+    )
+
+
+def field_record(fit: FieldFit) -> FieldRecord:
+    """How the fit ended."""
+    trace = fit.field.trace
+    return FieldRecord(
+        prior=float(fit.field.prior),
+        ridge=float(fit.field.ridge),
+        steps=trace.steps,
+        converged=trace.converged,
+        ending=trace.sentence(),
+        residual=float(trace.true_residual),
+        training_psnr=float(np.nanmean(fit.psnr)),
+    )
+
+
+def label_record(scales: FrozenScales, ledger: LabelLedger) -> LabelRecord:
+    """When scales were fixed and labels handed out."""
+    entries = tuple(
+        HandOver(order=e.order, purpose=e.purpose, by=e.by, views=e.views) for e in ledger.entries
+    )
+    return LabelRecord(
+        frozen=scales.hash, handed_out_before=scales.handed_out_before, ledger=entries
+    )
+
+
+def scene_views(
+    request: Request, found: Findings, calibration: Sequence[CalibrationRecord]
+) -> SceneViews:
+    """The per-view numbers that `learn` and every table are made from.
+
+    Its hashes name the labels behind them, so that a predictor learned from them can be
+    kept away from certificates that calibrate on the same photographs.
+    """
+    hashes = {"splats": splats_hash(request.splats)} | view_marks(found.seen, calibration)
+    return SceneViews(
+        scene=request.scene.path.name,
+        schema=FEATURE_NAMES,
+        betas=request.betas,
+        training=found.training.table(request.betas),
+        held_out=found.held_out.table(request.betas),
+        hashes=hashes,
+    )
+
+
+def view_marks(
+    training: Sequence[TrainingRecord], calibration: Sequence[CalibrationRecord]
+) -> dict[str, str]:
+    """Marks of all labels that were used, by role and name."""
+    marks = {}
+    for role, views in (("training", training), ("held-out", calibration)):
+        for view in views:
+            place = place_mark(view.camera.camera())
+            marks[f"{role} {view.name}"] = str(Mark(photo_mark(view.image, view.file), place))
+    return marks

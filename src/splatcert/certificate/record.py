@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Everything `certificate.json` says, as types: what is promised, and what it rests on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+from splatcert.certificate.honesty import SplitEstimates, SupportLimits
+from splatcert.certificate.provenance import CameraRecord
+from splatcert.config import CertifyConfig
+from splatcert.conformal.exchangeability import PermutationTest
+
+FORMAT = "splatcert certificate"
+SCHEMA = 1
+"""Of certificate.json; another one is refused."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarantee:
+    """The promise: levels, how many views it was calibrated on, and the threshold."""
+
+    alpha: Fraction
+    beta: Fraction
+    views: int
+    """m, the calibration views."""
+    rank: int
+    """k = ceil((m + 1)(1 - alpha)); the threshold is the k-th smallest score."""
+    threshold: float
+    """q; infinite where k > m."""
+    statement: str
+    """The same in words."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingRecord:
+    """One training view: where from, and what was seen."""
+
+    name: str
+    camera: CameraRecord
+    pose: str
+    """Hash of the camera."""
+    image: str
+    """Hash of the pixels as they were compared."""
+    file: str | None
+    """Hash of the photograph's file, where there is one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryRecord:
+    """One held-out view before its label: its scale is fixed by these entries."""
+
+    name: str
+    camera: CameraRecord
+    pose: str
+    field: str
+    """Hash of the rendered residual field b."""
+    factor: float
+    """a_v."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CalibrationRecord(QueryRecord):
+    """One calibration view with what its label gave."""
+
+    image: str
+    file: str | None
+    score: float
+    """R_v (eq:view-score)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScaleRecord:
+    """How a query becomes a scale, s = a b~; all of it fixed before any calibration label."""
+
+    lambda_a: Fraction
+    lambda_b: Fraction
+    unit: Literal["deployed", "batch"]
+    reference: float
+    """Mean raw prediction of the views that set the unit of a."""
+    predictor: dict[str, Any] | None
+    """The frozen view predictor; None for a = 1."""
+    features: tuple[str, ...]
+    feature_means: tuple[float, ...]
+    feature_stds: tuple[float, ...]
+    """Units of the descriptor: training views, each described by the other folds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HandOver:
+    """One line of the ledger of held-out labels."""
+
+    order: int
+    purpose: Literal["calibration", "evaluation", "source"]
+    by: str
+    views: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelRecord:
+    """When the scales were fixed, and every hand-over of held-out labels."""
+
+    frozen: str
+    """Hash of all scales of the query batch, taken before any calibration label."""
+    handed_out_before: int
+    """Length of the ledger at that moment."""
+    ledger: tuple[HandOver, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelRecord:
+    """The splats."""
+
+    splats: str
+    """Hash of their content."""
+    gaussians: int
+    sh_degree: int
+    antialiased: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class RendererRecord:
+    """The renderer, whose pixels the guarantee is about."""
+
+    backend: Literal["cpu", "reference", "cuda"]
+    name: str
+    version: str
+    constants: dict[str, float]
+    background: tuple[float, float, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SceneRecord:
+    """The capture."""
+
+    name: str
+    format: str
+    split: str
+    """How held-out views were chosen, in words."""
+    sizes: dict[str, int]
+    """Views of each size in pixels."""
+    extent: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class FieldRecord:
+    """How the fit of the residual field ended."""
+
+    prior: float
+    ridge: float
+    steps: int
+    converged: bool
+    """Whether the residual is within the tolerance asked for."""
+    ending: str
+    """Why it stopped, in words."""
+    residual: float
+    """Relative residual of the normal equations at the end."""
+    training_psnr: float
+    """Mean PSNR of the training re-renders, in decibels."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """The whole of certificate.json."""
+
+    format: Literal["splatcert certificate"] = FORMAT
+    schema: int = SCHEMA
+    splatcert: str
+    created: str
+    """UTC time; the one entry that differs between two runs, and that no seal covers."""
+    guarantee: Guarantee
+    config: CertifyConfig
+    scale: ScaleRecord
+    model: ModelRecord
+    renderer: RendererRecord
+    scene: SceneRecord
+    field: FieldRecord
+    labels: LabelRecord
+    training: tuple[TrainingRecord, ...]
+    calibration: tuple[CalibrationRecord, ...]
+    unlabelled: tuple[QueryRecord, ...]
+    """Held-out views without a photograph: part of the query batch, of no calibration."""
+    support: SupportLimits
+    exchangeability: PermutationTest
+    splits: SplitEstimates | None
+    """Diagnostic estimate by random splits; None where the views are too few for one."""
+    files: dict[str, str]
+    """Hashes of the files beside this one."""
+    seal: str
+    """Hash of everything above but the time; see `seal_of`."""

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What cannot be certified, said before any work is done.
+
+Each refusal protects either the guarantee (labels that were already used) or the user's
+time (a model that does not belong to the capture).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from splatcert.certificate.provenance import (
+    label_hash,
+    learned_marks,
+    photo_file_hash,
+    photo_mark,
+    place_mark,
+)
+from splatcert.errors import InputError
+from splatcert.raster.frame_check import fit_photos, sample_photos
+from splatcert.raster.interface import Backend
+from splatcert.scene.paths import listed
+from splatcert.scene.roles import CalibrationView
+from splatcert.scene.scene import Scene
+from splatcert.splats.gaussians import Splats
+from splatcert.view.predictor import ViewPredictor
+
+Colour = tuple[float, float, float]
+FEWEST_TRAINING, FEWEST_HELD_OUT = 2, 2
+
+
+class HeldOutError(InputError):
+    """Held-out views that cannot calibrate."""
+
+
+class WrongModelError(InputError):
+    """Splats that do not show what was photographed."""
+
+
+class InformedPredictorError(InputError):
+    """A predictor that has seen what it must not have seen."""
+
+
+def refuse_unfit_views(scene: Scene) -> None:
+    """Too few views, photos that are missing, labels that were used before."""
+    held_out = scene.held_out
+    if not len(held_out):
+        raise HeldOutError(
+            f"no photo of {scene.path} is held out, so nothing can calibrate: on photos that the\n"
+            "  model was trained on its errors are too small. Keep some photos out of training\n"
+            "  (--holdout 8 in splatcert train, then the same here), or photograph a few new\n"
+            "  views, register them with the others, and name them in a file: --holdout FILE."
+        )
+    if len(held_out.with_photo) < FEWEST_HELD_OUT:
+        raise HeldOutError(
+            f"{len(held_out.with_photo)} of {len(held_out)} held-out views of {scene.path} has a "
+            "photo; calibration needs 2 at least,\n  and 9 for a finite box at alpha = 1/10. "
+            "Hold out more, such as every 8th: --holdout 8."
+        )
+    if len(scene.training) < FEWEST_TRAINING:
+        raise HeldOutError(
+            f"{len(scene.training)} training view is left in {scene.path}; 2 are needed at least.\n"
+            "  Hold out fewer photos."
+        )
+    used = held_out.ledger.views_seen("calibration", "source") & set(held_out.names)
+    if used:
+        raise HeldOutError(
+            f"labels of {len(used)} held-out views were handed out before: "
+            f"{listed(sorted(used))}.\n"
+            "  The guarantee needs scales that nobody chose by them. If nobody did, load the\n"
+            "  scene again and certify that: its ledger starts empty."
+        )
+
+
+def refuse_unlike_model(scene: Scene, splats: Splats, background: Colour, backend: Backend) -> None:
+    """Splats with bad values, of another capture, or in another frame."""
+    splats.check_finite()
+    fit = fit_photos(splats, sample_photos(scene.training), background=background, backend=backend)
+    if not fit.is_likeness:
+        raise WrongModelError(
+            f"the model does not show what was photographed: on {fit.photos} training views its\n"
+            f"  renders reach {fit.psnr:.1f} dB, one flat colour per photo {fit.flat:.1f} dB.\n"
+            "  Likely causes: splats of another capture; splats in a frame of their own (give the\n"
+            "  trainer's run folder, not an exported PLY); poses computed again after training."
+        )
+
+
+def refuse_informed_predictor(
+    predictor: ViewPredictor | None, scene: Scene, calibration: Sequence[CalibrationView] = ()
+) -> None:
+    """A predictor that learned from labels which are to calibrate now.
+
+    Before labels are handed out, a held-out view of the same name at the same place in a
+    scene of the same name is enough; afterwards, the same photograph anywhere.
+    """
+    learned = [] if predictor is None else list(learned_marks(predictor.card))
+    places = {(where, name, mark.place) for where, name, mark in learned}
+    photos = {mark.photo for _, _, mark in learned}
+    shared = sorted(
+        {
+            v.name
+            for v in scene.held_out
+            if (scene.path.name, v.name, place_mark(v.camera)) in places
+        }
+        | {v.name for v in calibration if photo_mark(label_hash(v), photo_file_hash(v)) in photos}
+    )
+    if shared:
+        raise InformedPredictorError(
+            f"the predictor learned from labels of {len(shared)} views that are to calibrate now: "
+            f"{listed(shared)}.\n"
+            "  Its scale has seen them, so the guarantee would not hold. Use a predictor learned "
+            "on\n  other scenes, or --predictor none."
+        )

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`splatcert certify`: from a capture and a model to a certificate."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from dataclasses import field as setting
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import tyro
+
+from splatcert.commands.options import CaptureOptions, EngineOptions
+from splatcert.config import CertifyConfig, FieldConfig
+from splatcert.console import say, stages
+
+if TYPE_CHECKING:
+    from splatcert.certificate.certificate import Certificate
+    from splatcert.commands.trained import Training
+    from splatcert.scene.scene import Scene
+    from splatcert.view.predictor import ViewPredictor
+
+Colour = tuple[float, float, float]
+DOUBTFUL = 0.05
+"""P-values below it are pointed out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certify:
+    """Calibrate error bars for a model on the held-out photos of its capture.
+
+    The certificate's folder is the only state. Run the same command again after an
+    interruption: it goes on, to the same certificate.
+    """
+
+    data: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")]
+    """Capture: COLMAP, transforms.json or Blender folder."""
+    model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
+    """Run of splatcert train, PLY file, Inria folder, gsplat .pt or nerfstudio .ckpt."""
+    output: Annotated[Path, tyro.conf.arg(aliases=["-o"], metavar="CERT")]
+    """Folder of the certificate."""
+    alpha: Annotated[str, tyro.conf.arg(metavar="LEVEL")] = "1/10"
+    """A new view may fall short with at most this probability: 1/10, 0.1 or 10%."""
+    beta: Annotated[str, tyro.conf.arg(metavar="LEVEL")] = "1/10"
+    """Share of a view's pixels that may lie outside their boxes."""
+    predictor: Annotated[str, tyro.conf.arg(metavar="FILE|default|none")] = "default"
+    """View predictor: a file of splatcert learn, the one in the package, or none."""
+    unit: Literal["deployed", "batch"] = "deployed"
+    """Unit of the view factor: a camera's box never depends on what else is asked
+    (deployed), or the paper's mean over the query batch."""
+    background: Annotated[Colour | None, tyro.conf.arg(metavar="R G B")] = None
+    """Colour behind the splats, 0 to 1. Unless told: the model's, the capture's, black."""
+    splits: int = 200
+    """Random splits of the diagnostic estimate; the guarantee does not depend on them."""
+    seed: int = 0
+    """Of the diagnostic splits and the permutation test."""
+    field: FieldConfig = setting(default_factory=FieldConfig)
+    capture: tyro.conf.OmitArgPrefixes[CaptureOptions] = setting(default_factory=CaptureOptions)
+    engine: tyro.conf.OmitArgPrefixes[EngineOptions] = setting(default_factory=EngineOptions)
+    json: bool = False
+    """Print one JSON object instead of words."""
+
+    def run(self) -> None:
+        """Load, certify, write, and state the guarantee."""
+        from splatcert.artefacts import owned_folder
+        from splatcert.certificate.issue import Request
+        from splatcert.certificate.refusals import refuse_unfit_views
+        from splatcert.commands.frames import load_for_scene
+        from splatcert.commands.trained import load_capture, training_of
+        from splatcert.conformal.levels import parse_level
+        from splatcert.pipeline import certify, refuse_early
+
+        for name in ("alpha", "beta"):
+            parse_level(getattr(self, name), name)
+        engine = self.engine.start()
+        training = training_of(self.model)
+        scene = load_capture(self.data, self.capture, training)
+        refuse_unfit_views(scene)
+        predictor = self._predictor()
+        why, background = self._background(training, scene)
+        config = self._config(background)
+        placed = load_for_scene(
+            self.model, scene, background=background, backend=self.engine.backend
+        )
+        refuse_early(Request(scene, placed.splats, config, self.engine.backend), predictor)
+        if not self.json:
+            photos = f"{len(scene.training)} training, {len(scene.held_out)} held-out photos"
+            say("capture", f"{photos}; {scene.details.get('split')}")
+            say("model", f"{self.model}, {len(placed.splats):,} Gaussians")
+            say("frame", placed.words())
+            say("background", " ".join(f"{c:g}" for c in background) + f", {why}")
+            say("back end", engine)
+        with owned_folder(self.output, "certifying"), stages() as report:
+            certificate = certify(
+                scene,
+                placed.splats,
+                config,
+                predictor,
+                backend=self.engine.backend,
+                folder=self.output,
+                report=report,
+            )
+            certificate.save(self.output)
+        if self.json:
+            print(json.dumps(facts(certificate, self.output), indent=2))
+            return
+        for label, text in words(certificate).items():
+            say(label, text)
+        say("wrote", f"{self.output}/certificate.json and the files beside it")
+        say("check it", f"splatcert verify {self.output} --data {self.data} --model {self.model}")
+
+    def _config(self, background: Colour) -> CertifyConfig:
+        return CertifyConfig(
+            alpha=self.alpha,
+            beta=self.beta,
+            unit=self.unit,
+            background=background,
+            splits=self.splits,
+            seed=self.seed,
+            field=self.field,
+        )
+
+    def _predictor(self) -> ViewPredictor | None:
+        """The predictor asked for; the package's own unless told."""
+        from splatcert.pipeline import default_predictor
+        from splatcert.view.predictor import load_predictor
+
+        if self.predictor == "none":
+            return None
+        return (
+            default_predictor()
+            if self.predictor == "default"
+            else load_predictor(Path(self.predictor))
+        )
+
+    def _background(self, training: Training, scene: Scene) -> tuple[str, Colour]:
+        """The colour behind the splats, and why this one."""
+        from splatcert.commands.frames import background_of
+        from splatcert.splats.files import describe_model
+
+        if self.background is not None:
+            return "as asked", self.background
+        if training.background is not None:
+            return "as the model was trained", training.background
+        return background_of(describe_model(self.model), scene)
+
+
+def words(certificate: Certificate) -> dict[str, str]:
+    """What a certificate says, for people: the guarantee first, doubts and estimates after."""
+    from splatcert.conformal.calibrate import shortfall
+    from splatcert.conformal.statement import state_calibration
+
+    record, alpha = certificate.record, certificate.alpha
+    promise = record.guarantee
+    told = {
+        "field": record.field.ending,
+        "predictor": predictor_words(certificate),
+        "calibrated": state_calibration(alpha, promise.views),
+        "guarantee": promise.statement,
+    }
+    if missing := shortfall(promise.views, alpha):
+        told["missing"] = " ".join(missing.split())
+    else:
+        told["width"] = width_words(certificate)
+    return {
+        **told,
+        "assumes": assumption_words(certificate),
+        "estimate": estimate_words(certificate),
+    }
+
+
+def predictor_words(certificate: Certificate) -> str:
+    """Where the view factor comes from."""
+    rule = certificate.rule
+    if rule.predictor is None:
+        return f"none: every view has factor 1, the shape counts by lambda_b = {rule.lambda_b}"
+    scenes = len(rule.predictor.card.get("scenes", ()))
+    other = (
+        ""
+        if rule.predictor.beta == certificate.beta
+        else (f"; it was learned for beta = {rule.predictor.beta}, which costs width, not validity")
+    )
+    return (
+        f"learned on {scenes} scenes, lambda_a = {rule.lambda_a}, lambda_b = {rule.lambda_b}, "
+        f"hash {rule.predictor.sha256[:12]}{other}"
+    )
+
+
+def width_words(certificate: Certificate) -> str:
+    """How wide the boxes are."""
+    widths = [certificate.threshold * view.factor for view in certificate.record.calibration]
+    mean, least, most = sum(widths) / len(widths), min(widths), max(widths)
+    told = f"mean half-width {mean:.4f} where colours go from 0 to 1, {255 * mean:.1f} of 255"
+    if least == most:
+        return f"{told}, in every view"
+    return f"{told}; calibration views from {least:.4f} to {most:.4f}"
+
+
+def assumption_words(certificate: Certificate) -> str:
+    """What the guarantee rests on, and how it looks."""
+    test = certificate.record.exchangeability
+    verdict = (
+        "the scores speak against it, so be careful with single regions or stretches of the capture"
+        if test.p_value < DOUBTFUL
+        else "the scores do not speak against it"
+    )
+    return (
+        "a new view is exchangeable with the calibration views; by a permutation test against "
+        f"capture order and pose {verdict} ({test.in_words()})"
+    )
+
+
+def estimate_words(certificate: Certificate) -> str:
+    """The diagnostic by random splits, kept apart from the guarantee."""
+    found = certificate.record.splits
+    if found is None:
+        return "none: too few held-out views to split them"
+    from splatcert.certificate.honesty import CERTIFIED, CONSTANT
+
+    ours = found.scales[CERTIFIED]
+    told = {CERTIFIED, CONSTANT}
+    if certificate.rule.predictor is None:
+        told |= {"a only", "b~ only"}  # they are the constant and the certified scale again
+    rest = ", ".join(
+        f"{name} {100 * one.saving:.1f}%" for name, one in found.scales.items() if name not in told
+    )
+    return (
+        f"no part of the guarantee: over {found.splits} random splits with "
+        f"{found.calibration_views} calibration views, {100 * ours.coverage:.1f}% of the test "
+        f"views are covered at half-width {ours.width:.4f}, {100 * ours.saving:.1f}% less than a "
+        f"constant scale needs ({rest})"
+    )
+
+
+def facts(certificate: Certificate, folder: Path) -> dict[str, Any]:
+    """The same for scripts."""
+    from splatcert.certificate.plain import to_plain
+
+    record = certificate.record
+    chosen = ("guarantee", "field", "model", "scene", "exchangeability", "splits", "support")
+    views = {"training": len(record.training), "calibration": len(record.calibration)}
+    predictor = certificate.rule.predictor
+    return {
+        "kind": "certificate",
+        "path": str(folder),
+        **{name: to_plain(getattr(record, name)) for name in chosen},
+        "views": {**views, "unlabelled": len(record.unlabelled)},
+        "predictor": None if predictor is None else predictor.sha256,
+    }

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a model tells about its own training: which photos it has seen, at which size.
+
+The guarantee needs photos that the model has not seen. A run of `splatcert train` names
+them; other trainers leave a rule in their settings, or nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from splatcert.commands.options import CaptureOptions
+from splatcert.errors import InputError
+from splatcert.scene.load import load_scene
+from splatcert.scene.paths import listed
+from splatcert.scene.scene import Scene
+from splatcert.scene.splits import Holdout
+from splatcert.splats.files import Split, describe_model
+
+Colour = tuple[float, float, float]
+
+HOW_TO_HOLD_OUT = (
+    "  Train again with photos kept out: splatcert train DATA -o RUN (every 8th), Inria\n"
+    "  --eval, gsplat --test_every 8, nerfstudio --eval-mode interval. Or photograph a few\n"
+    "  new views, register them, and list them in a file: --holdout FILE."
+)
+
+
+class SeenError(InputError):
+    """Photos meant to calibrate that the model was trained on."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """A model's own account of how it was trained; None where it has none."""
+
+    split: Split = None
+    """Rule by which photos were kept out."""
+    seen: tuple[str, ...] | None = None
+    """Photos it was trained on, by name."""
+    kept_out: tuple[str, ...] | None = None
+    """Photos it was not trained on, by name."""
+    long_side: int | None = None
+    """Of the photos it was trained on, in pixels."""
+    background: Colour | None = None
+
+
+def training_of(model: Path) -> Training:
+    """What the model's folder tells."""
+    folder = model if model.is_dir() else model.parent
+    record = folder / "train.json"
+    if record.is_file() and (model.is_dir() or model.name == "splats.ply"):
+        return _own_run(record)
+    return Training(split=describe_model(model).split)
+
+
+def _own_run(path: Path) -> Training:
+    """A run of `splatcert train`."""
+    try:
+        record: Any = json.loads(path.read_text())
+        request = record["request"]
+        names = {key: tuple(map(str, request[key])) for key in ("training_views", "held_out_views")}
+        sides = [int(side) for size in request["sizes"] for side in size]
+        red, green, blue = map(float, request["config"]["background"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SeenError(
+            f"{path} does not say what the model was trained on: {error!r}.\n"
+            "  Restore it, or give the PLY file in a folder of its own, and --holdout."
+        ) from None
+    if not record.get("result"):
+        raise SeenError(
+            f"{path.parent} holds a run that is not finished.\n"
+            "  Finish it by the same splatcert train command, which goes on where it stopped."
+        )
+    return Training(
+        seen=names["training_views"],
+        kept_out=names["held_out_views"],
+        long_side=max(sides, default=None),
+        background=(red, green, blue),
+    )
+
+
+def load_capture(data: Path, capture: CaptureOptions, training: Training) -> Scene:
+    """The capture, with the views held out that the model has not seen.
+
+    What the user asks for goes first; what the model says fills in the rest. A held-out
+    view that the model was trained on is refused either way.
+    """
+    options: dict[str, Any] = {
+        "images": capture.images,
+        "resolution": capture.resolution or training.long_side,
+    }
+    holdout = capture.split
+    if holdout == "auto":
+        holdout = _kept_out(data, training, options)
+    scene = load_scene(data, holdout=holdout, **options)
+    if both := sorted(set(scene.held_out.names) & set(training.seen or ())):
+        raise SeenError(
+            f"the model was trained on {len(both)} of the {len(scene.held_out)} held-out photos: "
+            f"{listed(both)}.\n"
+            "  Photos that it has seen cannot calibrate. Leave --holdout out, to take those that "
+            "its\n  run kept out, or train again with this split."
+        )
+    return scene
+
+
+def _kept_out(data: Path, training: Training, options: dict[str, Any]) -> Holdout:
+    """The split as the model tells it, or "auto" where it tells nothing."""
+    if training.kept_out is not None:
+        return training.kept_out
+    if training.split == "none":
+        raise SeenError(f"the model has seen every photo of its capture.\n{HOW_TO_HOLD_OUT}")
+    if isinstance(training.split, float):
+        names = tuple(load_scene(data, holdout=None, **options).cameras)
+        return evaluation_share(names, training.split)
+    return "auto" if training.split is None else training.split
+
+
+def evaluation_share(names: Sequence[str], share: float) -> tuple[str, ...]:
+    """What nerfstudio keeps out: all but evenly spaced photos, a share of them, by name."""
+    ordered = sorted(names)
+    chosen = np.linspace(0, len(ordered) - 1, math.ceil(len(ordered) * share), dtype=int)
+    return tuple(name for index, name in enumerate(ordered) if index not in set(chosen.tolist()))

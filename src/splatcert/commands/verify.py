@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`splatcert verify`: does a certificate hold, by itself and against its data?"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+from splatcert.commands.options import OptionError
+from splatcert.console import say, stages
+from splatcert.errors import InputError
+
+if TYPE_CHECKING:
+    from splatcert.certificate.record import Record
+    from splatcert.scene.scene import Scene
+    from splatcert.splats.gaussians import Splats
+
+
+class VerifyError(InputError):
+    """A certificate that does not hold."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verify:
+    """Check a certificate, one line a check; exit code 0 if all hold, 2 if not.
+
+    By itself: seal, hashes, levels, and the threshold by two independent roads. With its
+    photos and its model, everything is computed again from scratch, which finds what a
+    careful forger could hide.
+    """
+
+    certificate: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="CERT")]
+    """Folder that splatcert certify wrote."""
+    data: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
+    """The capture, to compute everything again; needs --model."""
+    model: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
+    """The model, to compute everything again; needs --data."""
+    images: Annotated[str | None, tyro.conf.arg(metavar="FOLDER")] = None
+    """Folder of photographs, such as images_4, if the certificate was made from it."""
+    threads: int = 0
+    """Threads of the cpu renderer; 0 means all cores. Results do not depend on it."""
+    json: bool = False
+    """Print one JSON object instead of lines."""
+
+    def __post_init__(self) -> None:
+        if (self.data is None) != (self.model is None):
+            raise OptionError("--data and --model go together: scores need photos and splats.")
+        if self.threads < 0:
+            raise OptionError(f"--threads must be 0 or more, got {self.threads}.")
+
+    def run(self) -> None:
+        """Check, tell, and refuse if something does not hold."""
+        from splatcert.certificate.store import folder_of, read_content
+        from splatcert.pipeline import verify
+        from splatcert.raster import native
+
+        native.set_threads(self.threads)
+        folder = folder_of(self.certificate)
+        scene, splats = None, None
+        if self.data is not None and self.model is not None:
+            scene, splats = self._inputs(read_content(folder)[1], self.data, self.model)
+        with stages() as report:
+            found = verify(folder, scene, splats, report=report)
+        if self.json:
+            content = {"passed": found.passed, "checks": [asdict(one) for one in found.checks]}
+            print(json.dumps(content, indent=2))
+        else:
+            for check in found.checks:
+                say(check.name, check.detail if check.passed else f"FAILED: {check.detail}")
+        if not found.passed:
+            names = ", ".join(check.name for check in found.failures)
+            raise VerifyError(
+                f"{folder} does not hold: {len(found.failures)} of {len(found.checks)} checks "
+                f"failed ({names}).\n  Do not rely on its boxes. Restore it, or certify again."
+            )
+        if not self.json and scene is None:
+            say("holds", "by itself; give --data and --model to compute it again from scratch")
+        elif not self.json:
+            say("holds", "and follows from these photos and this model")
+
+    def _inputs(self, record: Record, data: Path, model: Path) -> tuple[Scene, Splats]:
+        """The capture at the certified size and split, and the model in its frame."""
+        from splatcert.commands.frames import load_for_scene
+        from splatcert.scene.load import load_scene
+
+        held_out = tuple(view.name for view in (*record.calibration, *record.unlabelled))
+        sides = [int(side) for size in record.scene.sizes for side in size.split("x")]
+        scene = load_scene(data, holdout=held_out, images=self.images, resolution=max(sides))
+        placed = load_for_scene(
+            model, scene, background=record.renderer.background, backend=record.renderer.backend
+        )
+        return scene, placed.splats

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Aids beside the guarantee: out-of-support flags, doubts, estimates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from certified_capture import HELD_OUT
+from splatcert.certificate.honesty import CERTIFIED, CONSTANT, doubt_exchangeability
+from splatcert.splats.made import look_at, made_cameras
+
+
+def test_no_calibration_view_is_out_of_its_own_support(certificate, photos):
+    for name in HELD_OUT:
+        assert certificate.predict(photos[0][name]).support.inside
+
+
+def test_a_camera_far_away_is_flagged_with_reasons_in_words(certificate, photos):
+    camera = photos[0][HELD_OUT[0]]
+    far = replace(
+        camera,
+        world_to_camera=look_at(np.array([0.0, -40.0, 30.0]), np.zeros(3), np.array([0, 0, 1.0])),
+    )
+    flag = certificate.predict(far).support
+    assert not flag.inside
+    assert any("scene extents from the nearest training camera" in why for why in flag.reasons)
+    assert flag.words().startswith("out of support: ")
+
+
+def test_a_camera_above_looks_at_surfaces_from_new_directions(certificate, photos):
+    above = look_at(np.array([0.1, 0.1, 4.0]), np.zeros(3), np.array([0.0, 1.0, 0.0]))
+    flag = certificate.predict(replace(photos[0][HELD_OUT[0]], world_to_camera=above)).support
+    assert any("degrees off the directions" in why for why in flag.reasons)
+
+
+def test_another_resolution_is_flagged(certificate):
+    (camera,) = made_cameras(1, 120, 80)
+    flag = certificate.predict(camera).support
+    assert any("has 120 x 80 pixels" in why for why in flag.reasons)
+
+
+def test_scores_that_drift_along_the_capture_are_doubted(certificate, photos):
+    cameras = photos[0]
+    drifting = {name: float(k) for k, name in enumerate(HELD_OUT)}
+    assert doubt_exchangeability(drifting, cameras, 0).p_value < 0.01
+    shuffled = dict(
+        zip(HELD_OUT, np.random.default_rng(0).permutation(len(HELD_OUT)).tolist(), strict=True)
+    )
+    assert doubt_exchangeability(shuffled, cameras, 0).p_value > 0.05
+    assert 0 < certificate.record.exchangeability.p_value <= 1
+
+
+def test_the_estimate_knows_every_scale_and_is_relative_to_the_constant_one(certificate):
+    found = certificate.record.splits
+    assert found.splits == 200 and found.calibration_views == 11
+    assert set(found.scales) == {CERTIFIED, CONSTANT, "a only", "b~ only", "oracle a"}
+    assert found.scales[CONSTANT].saving == 0
+    assert found.scales["oracle a"].coverage == 1
+    widths = {name: one.width for name, one in found.scales.items()}
+    assert widths["oracle a"] == min(widths.values())
+    for name, one in found.scales.items():
+        assert one.saving == pytest.approx(1 - widths[name] / widths[CONSTANT])

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A certificate holds, and one that was altered does not, however carefully."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from certified_capture import HELD_OUT, NAMES, made_capture, made_model, made_truth
+
+from splatcert.certificate.seal import seal_of
+from splatcert.certificate.store import CertificateError, load_certificate
+from splatcert.certificate.verify import verify_folder
+from splatcert.pipeline import verify
+
+Edit = Callable[[dict[str, Any]], Any]
+
+
+def edit(folder: Path, change: Edit, *, reseal: bool) -> None:
+    path = folder / "certificate.json"
+    content = json.loads(path.read_text())
+    change(content)
+    if reseal:
+        content["seal"] = seal_of(content)
+    path.write_text(json.dumps(content, indent=1))
+
+
+def failed(folder: Path) -> set[str]:
+    return {check.name for check in verify_folder(folder).failures}
+
+
+def test_ours_is_accepted(stored):
+    found = verify_folder(stored)
+    assert found.passed, found.failures
+    assert len(found.checks) == 12
+    assert all("\n" not in check.detail for check in found.checks)
+
+
+def test_ours_is_accepted_against_its_data(stored, photos, model):
+    found = verify(stored, made_capture(photos), model)
+    assert found.passed, found.failures
+    assert "scores again" in [check.name for check in found.checks]
+
+
+def score(content):
+    content["calibration"][3]["score"] *= 1.001
+
+
+def threshold(content):
+    content["guarantee"]["threshold"] *= 0.5
+
+
+def level(content):
+    content["guarantee"]["alpha"] = "1/5"
+
+
+def pixel_level(content):
+    content["guarantee"]["beta"] = content["config"]["beta"] = "1/5"
+
+
+def splats_hash(content):
+    content["model"]["splats"] = "0" * 64
+
+
+def image_hash(content):
+    content["calibration"][0]["image"] = "0" * 64
+
+
+def file_hash(content):
+    content["files"]["views.npz"] = "0" * 64
+
+
+def role_list(content):
+    content["calibration"].pop()
+
+
+def both_roles(content):
+    view = dict(content["calibration"][0])
+    for name in ("field", "factor", "score"):
+        del view[name]
+    content["training"].append(view)
+
+
+def factor(content):
+    content["calibration"][0]["factor"] *= 1.01
+
+
+def early_labels(content):
+    content["labels"]["handed_out_before"] = 5
+
+
+def twice_handed(content):
+    entry = dict(content["labels"]["ledger"][0], order=1)
+    content["labels"]["ledger"].append(entry)
+
+
+def camera(content):
+    content["calibration"][0]["camera"]["fx"] += 1
+
+
+def statement(content):
+    content["guarantee"]["statement"] = "everything is certain"
+
+
+def p_value(content):
+    content["exchangeability"]["p_value"] = 0.9
+
+
+def limits(content):
+    content["support"]["angle"] = 3.0
+
+
+def estimate(content):
+    content["splits"]["scales"]["a b~"]["coverage"] = 1.0
+
+
+ALTERED = {
+    score: {"scores"},
+    threshold: {"threshold", "second road"},
+    level: {"levels"},
+    pixel_level: {"levels", "scores"},
+    splats_hash: {"inputs"},
+    image_hash: {"inputs"},
+    file_hash: {"files"},
+    role_list: {"levels", "roles", "labels"},
+    both_roles: {"roles"},
+    factor: {"scale", "labels"},
+    early_labels: {"labels"},
+    twice_handed: {"labels"},
+    camera: {"roles", "labels"},
+    statement: {"levels"},
+    p_value: {"aids"},
+    limits: {"aids"},
+    estimate: {"aids"},
+}
+
+
+@pytest.mark.parametrize("change", ALTERED, ids=lambda change: change.__name__)
+def test_an_altered_entry_breaks_the_seal(folder, change):
+    edit(folder, change, reseal=False)
+    assert "seal" in failed(folder)
+    with pytest.raises(CertificateError, match="has been edited: its seal does not fit"):
+        load_certificate(folder)
+
+
+@pytest.mark.parametrize("change", ALTERED, ids=lambda change: change.__name__)
+def test_an_altered_entry_is_found_even_under_a_new_seal(folder, change):
+    edit(folder, change, reseal=True)
+    assert ALTERED[change] <= failed(folder)
+    assert "seal" not in failed(folder)
+
+
+def test_the_time_stamp_is_under_no_seal(folder):
+    edit(folder, lambda content: content.update(created="yesterday"), reseal=False)
+    assert verify_folder(folder).passed
+
+
+@pytest.mark.parametrize("name", ["field.safetensors", "views.npz"])
+def test_another_file_is_found(folder, name):
+    path = folder / name
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    assert "files" in failed(folder)
+    path.unlink()
+    assert "files" in failed(folder)
+
+
+def consistent_forgery(content: dict[str, Any], folder: Path) -> None:
+    """Half the widths: scores, threshold and views.npz agree with each other, not with photos."""
+    import numpy as np
+
+    from splatcert.artefacts import file_hash as hash_of
+
+    arrays = dict(np.load(folder / "views.npz"))
+    arrays["held_out_oracle"] = arrays["held_out_oracle"] / 2
+    np.savez(folder / "views.npz", **arrays)
+    for view in content["calibration"]:
+        view["score"] /= 2
+    content["guarantee"]["threshold"] /= 2
+    for one in content["splits"]["scales"].values():
+        one["width"] /= 2
+    content["files"]["views.npz"] = hash_of(folder / "views.npz")
+
+
+def test_a_consistent_forgery_passes_alone_and_fails_against_the_photos(folder, photos, model):
+    """What a seal without a key cannot do, and what recomputing can."""
+    edit(folder, lambda content: consistent_forgery(content, folder), reseal=True)
+    assert verify_folder(folder).passed
+    found = verify(folder, made_capture(photos), model)
+    assert {check.name for check in found.failures} == {"scores again", "threshold again"}
+
+
+def test_another_photo_is_named(stored, photos, model):
+    cameras, pictures = photos
+    other = {**pictures, HELD_OUT[2]: pictures[HELD_OUT[2]].flip(1)}
+    found = verify(stored, made_capture((cameras, other)), model)
+    failures = {check.name: check.detail for check in found.failures}
+    assert HELD_OUT[2] in failures["photos"]
+    assert HELD_OUT[2] in failures["scores again"]
+
+
+def test_another_model_or_split_is_named(stored, photos):
+    found = verify(stored, made_capture(photos), made_model(made_truth(), seed=1))
+    assert "the splats are others" in {c.name: c.detail for c in found.failures}["model"]
+    found = verify(stored, made_capture(photos, NAMES[1::3]), made_model(made_truth()))
+    assert "views" in {check.name for check in found.failures}
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("{", "cannot be read"),
+        ("[]", "no JSON object"),
+        ('{"format": "splatcert certificate", "schema": 99}', "schema 99"),
+        ('{"format": "splatcert certificate", "schema": 1}', "calibration is missing"),
+    ],
+)
+def test_a_damaged_certificate_is_one_failed_check(folder, text, named):
+    (folder / "certificate.json").write_text(text)
+    (check,) = verify_folder(folder).checks
+    assert check.name == "format" and not check.passed and named in check.detail
+    with pytest.raises(CertificateError, match=named):
+        load_certificate(folder)

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A small made capture with a model that is not quite right, to be certified in a second."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from splatcert.raster.interface import render
+from splatcert.scene import Camera, Scene, scene_from_tensors
+from splatcert.splats.gaussians import Splats
+from splatcert.splats.made import made_cameras, made_splats
+from splatcert.view.descriptor import FEATURE_NAMES
+from splatcert.view.predictor import ViewPredictor
+
+VIEWS, EVERY = 36, 3
+NAMES = [f"{k:03d}.png" for k in range(VIEWS)]
+HELD_OUT = NAMES[::EVERY]
+
+
+def made_truth() -> Splats:
+    return made_splats(400, sh_degree=1)
+
+
+def made_model(truth: Splats, seed: int = 0) -> Splats:
+    """The truth with some noise, as training would leave it."""
+    random = torch.Generator().manual_seed(seed)
+
+    def noise(tensor: Tensor, size: float) -> Tensor:
+        return tensor + size * torch.randn(tensor.shape, generator=random)
+
+    return replace(truth, sh=noise(truth.sh, 0.05), means=noise(truth.means, 0.01))
+
+
+def made_photos() -> tuple[dict[str, Camera], dict[str, Tensor]]:
+    truth = made_truth()
+    cameras = dict(zip(NAMES, made_cameras(VIEWS, 60, 40), strict=True))
+    return cameras, {name: render(truth, c).rgb.clamp(0, 1) for name, c in cameras.items()}
+
+
+def made_capture(
+    photos: tuple[dict[str, Camera], dict[str, Tensor]], held_out: list[str] | None = None
+) -> Scene:
+    """A fresh scene, whose ledger is empty."""
+    cameras, pictures = photos
+    return scene_from_tensors(
+        cameras, pictures, held_out=HELD_OUT if held_out is None else held_out
+    )
+
+
+def made_predictor(
+    lambda_a: Fraction = Fraction(1, 2),
+    lambda_b: Fraction = Fraction(3, 4),
+    card: dict | None = None,
+) -> ViewPredictor:
+    """Weights of no particular meaning."""
+    weights = 0.05 * np.random.default_rng(0).standard_normal(len(FEATURE_NAMES))
+    return ViewPredictor(weights, 0.3, lambda_a, lambda_b, 1.0, Fraction(1, 10), card=card or {})

@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`splatcert certify`, `verify`, `learn` and `inspect CERT` as a person meets them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from certified_capture import HELD_OUT, NAMES, made_model, made_photos, made_truth
+from splat_layouts import write_gsplat_run, write_inria_folder
+from splatcert import cli, pipeline
+from splatcert.commands.pictures import to_pixels
+from splatcert.splats.files import save_ply
+from splatcert.splats.made import random_splats
+
+OPENGL = np.diag([1.0, -1.0, -1.0, 1.0])
+EVERY_THIRD = ["--holdout", "3"]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    """A capture of 36 photos and its model, as files."""
+    root = tmp_path_factory.mktemp("place")
+    cameras, pictures = made_photos()
+    (root / "capture/images").mkdir(parents=True)
+    frames = []
+    for name, camera in cameras.items():
+        Image.fromarray(to_pixels(pictures[name].numpy())).save(root / "capture/images" / name)
+        to_world = np.linalg.inv(camera.world_to_camera) @ OPENGL
+        frames.append({"file_path": f"images/{name}", "transform_matrix": to_world.tolist()})
+    lens = next(iter(cameras.values()))
+    shared = {"fl_x": lens.fx, "fl_y": lens.fy, "cx": lens.cx, "cy": lens.cy}
+    content = {**shared, "w": lens.width, "h": lens.height, "frames": frames}
+    (root / "capture/transforms.json").write_text(json.dumps(content))
+    save_ply(made_model(made_truth()), root / "model.ply")
+    return root
+
+
+@pytest.fixture(scope="module")
+def made(place) -> Path:
+    """A certificate on disk, not to be changed."""
+    assert certify(place, place / "cert", *EVERY_THIRD) == 0
+    return place / "cert"
+
+
+def certify(place: Path, output: Path, *options: str, model: str = "model.ply") -> int:
+    inputs = [str(place / "capture"), str(place / model)]
+    return cli.main(["certify", *inputs, "-o", str(output), *options])
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_it_states_the_guarantee_in_words(place, tmp_path, capsys):
+    assert certify(place, tmp_path / "cert", *EVERY_THIRD, "--predictor", "none") == 0
+    said = flat(capsys.readouterr().out)
+    for fact in (
+        "24 training, 12 held-out photos; index % 3 == 0 of the sorted names held out",
+        "predictor none: every view has factor 1, the shape counts by lambda_b = 1/2",
+        "calibrated 12 views, threshold = 12th smallest of 12 scores",
+        "guarantee a new exchangeable view has >= 90% of its pixels inside their boxes with "
+        "probability >= 90%",
+        "width mean half-width 0.0",
+        "assumes a new view is exchangeable with the calibration views",
+        "estimate no part of the guarantee: over 200 random splits with 11 calibration views",
+        "check it splatcert verify",
+    ):
+        assert fact in said
+    left = {path.name for path in (tmp_path / "cert").iterdir()}
+    assert left == {".lock", "certificate.json", "field.safetensors", "views.npz"}
+
+
+def test_the_same_as_json(place, tmp_path, capsys):
+    assert certify(place, tmp_path / "cert", *EVERY_THIRD, "--json", "--alpha", "20%") == 0
+    known = json.loads(capsys.readouterr().out)
+    assert known["guarantee"]["alpha"] == "1/5" and known["guarantee"]["rank"] == 11
+    assert known["views"] == {"training": 24, "calibration": 12, "unlabelled": 0}
+    assert known["splits"]["scales"]["constant"]["saving"] == 0
+
+
+def test_verify_alone_and_from_scratch(place, made, capsys):
+    assert cli.main(["verify", str(made)]) == 0
+    said = flat(capsys.readouterr().out)
+    assert "seal unbroken" in said and "again, by conformal risk control" in said
+    inputs = ["--data", str(place / "capture"), "--model", str(place / "model.ply")]
+    assert cli.main(["verify", str(made), *inputs, "--threads", "1"]) == 0
+    said = flat(capsys.readouterr().out)
+    assert "all 12 recomputed from scratch, within 0.0e+00" in said
+    assert "follows from these photos and this model" in said
+    assert cli.main(["verify", str(made), *inputs, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["passed"] is True
+
+
+def test_verify_rejects_an_edited_certificate(made, tmp_path, capsys):
+    folder = Path(shutil.copytree(made, tmp_path / "cert"))
+    path = folder / "certificate.json"
+    content = json.loads(path.read_text())
+    content["guarantee"]["threshold"] /= 2
+    path.write_text(json.dumps(content))
+    assert cli.main(["verify", str(folder)]) == 2
+    printed = capsys.readouterr()
+    assert "FAILED: an entry was changed after sealing" in flat(printed.out)
+    assert "3 of 12 checks failed (seal, threshold, second road)" in printed.err
+    assert cli.main(["inspect", str(folder)]) == 2
+    assert "has been edited" in capsys.readouterr().err
+
+
+def test_verify_names_another_photo(place, made, tmp_path, capsys):
+    capture = Path(shutil.copytree(place / "capture", tmp_path / "capture"))
+    photo = capture / "images" / HELD_OUT[4]
+    Image.fromarray(255 - np.asarray(Image.open(photo))).save(photo)
+    inputs = ["--data", str(capture), "--model", str(place / "model.ply")]
+    assert cli.main(["verify", str(made), *inputs]) == 2
+    printed = capsys.readouterr()
+    assert f"1 photos are others: images/{HELD_OUT[4]}" in flat(printed.out)
+    assert "checks failed" in printed.err
+
+
+def test_verify_needs_both_or_none(made, capsys):
+    assert cli.main(["verify", str(made), "--data", "somewhere"]) == 2
+    assert "--data and --model go together" in flat(capsys.readouterr().err.replace("│", " "))
+
+
+def test_inspect_says_what_a_certificate_is(made, capsys):
+    assert cli.main(["inspect", str(made)]) == 0
+    said = flat(capsys.readouterr().out)
+    for fact in ("certificate of capture", "400 Gaussians", "splatcert-cpu", "at 60x40 pixels"):
+        assert fact in said
+    assert cli.main(["inspect", str(made), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["kind"] == "certificate"
+
+
+def test_learning_and_certifying_with_what_was_learned(place, made, tmp_path, capsys):
+    learned = tmp_path / "new" / "predictor.json"
+    assert cli.main(["learn", str(made), "-o", str(learned), "--splits", "20"]) == 0
+    said = flat(capsys.readouterr().out)
+    for fact in ("scene views rank corr. a b~", "capture 24 ", "lambda_a", "from training views"):
+        assert fact in said
+    options = [*EVERY_THIRD, "--predictor", str(learned)]
+    assert certify(place, tmp_path / "cert", *options) == 0
+    assert "learned on 1 scenes" in flat(capsys.readouterr().out)
+    assert cli.main(["learn", str(made / "views.npz"), "-o", str(learned), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["scenes"][0]["views"] == 24
+
+
+def test_a_predictor_of_these_held_out_labels_is_refused(place, made, tmp_path, capsys):
+    learned = tmp_path / "predictor.json"
+    assert cli.main(["learn", str(made), "-o", str(learned), "--views", "held-out"]) == 0
+    capsys.readouterr()
+    options = [*EVERY_THIRD, "--predictor", str(learned)]
+    assert certify(place, tmp_path / "cert", *options) == 2
+    assert "learned from labels of 12 views that are to calibrate now" in capsys.readouterr().err
+    assert not (tmp_path / "cert").exists()
+
+
+def test_too_few_views_say_how_many_are_missing_and_are_no_failure(place, tmp_path, capsys):
+    assert certify(place, tmp_path / "cert") == 0
+    said = flat(capsys.readouterr().out)
+    assert "calibrated 5 views of the 9 needed, threshold infinite" in said
+    assert "Hold out at least 4 more views, or ask for alpha >= 1/6" in said
+    assert cli.main(["verify", str(tmp_path / "cert")]) == 0
+
+
+def test_a_run_that_is_interrupted_leaves_no_certificate_and_goes_on(
+    place, made, tmp_path, capsys, monkeypatch
+):
+    def stop(*arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pipeline, "score_views", stop)
+        assert certify(place, tmp_path / "cert", *EVERY_THIRD) == 130
+    left = {path.name for path in (tmp_path / "cert").iterdir()}
+    assert left == {".lock", ".field.safetensors"}
+    assert cli.main(["verify", str(tmp_path / "cert")]) == 2
+    assert "start it again with the same command" in capsys.readouterr().err
+    assert certify(place, tmp_path / "cert", *EVERY_THIRD) == 0
+    for name in ("field.safetensors", "views.npz"):
+        assert (tmp_path / "cert" / name).read_bytes() == (made / name).read_bytes()
+
+
+def test_a_run_of_splatcert_train_brings_its_own_split_and_size(place, tmp_path, capsys):
+    run = tmp_path / "run"
+    capture = str(place / "capture")
+    fast = ["--iterations", "5", "--sh-degree", "0", "--random-points", "500"]
+    size = ["--resolution", "30", *EVERY_THIRD]
+    assert cli.main(["train", capture, "-o", str(run), *fast, *size]) == 0
+    save_ply(made_model(made_truth()), run / "splats.ply")  # as if it had been trained for long
+    capsys.readouterr()
+    assert cli.main(["certify", capture, str(run), "-o", str(tmp_path / "cert"), "--json"]) == 0
+    known = json.loads(capsys.readouterr().out)
+    assert known["scene"]["sizes"] == {"30x20": 36} and known["views"]["calibration"] == 12
+    other = ["certify", capture, str(run / "splats.ply"), "-o", str(tmp_path / "no")]
+    assert cli.main([*other, "--holdout", "4"]) == 2
+    assert "the model was trained on 6 of the 9 held-out photos" in capsys.readouterr().err
+    record = json.loads((run / "train.json").read_text())
+    (run / "train.json").write_text(json.dumps({**record, "result": None}))
+    assert cli.main(other) == 2
+    assert "holds a run that is not finished" in capsys.readouterr().err
+    (run / "train.json").write_text("{}")
+    assert cli.main(other) == 2
+    assert "does not say what the model was trained on" in capsys.readouterr().err
+    assert not (tmp_path / "no").exists()
+
+
+def test_models_of_other_trainers_bring_their_split(place, tmp_path, capsys):
+    splats = made_model(made_truth())
+    settings = "Namespace(eval={}, sh_degree=1, white_background=False, resolution=-1)"
+    write_inria_folder(place / "kept", {7: splats}, settings.format(True))
+    assert certify(place, tmp_path / "a", "--json", model="kept") == 0
+    assert json.loads(capsys.readouterr().out)["views"]["calibration"] == 5
+    write_inria_folder(place / "seen", {7: splats}, settings.format(False))
+    assert certify(place, tmp_path / "b", model="seen") == 2
+    told = capsys.readouterr().err
+    assert "the model has seen every photo of its capture" in told and "--eval" in told
+    assert not (tmp_path / "b").exists()
+    # Photos that were added later may be named.
+    (tmp_path / "later.txt").write_text("\n".join(f"images/{name}" for name in HELD_OUT))
+    listed = ["--holdout", str(tmp_path / "later.txt"), "--json"]
+    assert certify(place, tmp_path / "b", *listed, model="seen") == 0
+    assert json.loads(capsys.readouterr().out)["views"]["calibration"] == 12
+
+
+def test_layouts_of_one_model_have_one_threshold(place, made, tmp_path):
+    splats = made_model(made_truth())
+    write_gsplat_run(place / "gsplat", splats, cfg="normalize_world_space: false\n")
+    write_inria_folder(place / "inria", {7: splats}, None)
+    expected = json.loads((made / "certificate.json").read_text())
+    for model in ("inria", "gsplat"):
+        assert certify(place, tmp_path / model, *EVERY_THIRD, model=model) == 0
+        found = json.loads((tmp_path / model / "certificate.json").read_text())
+        assert found["guarantee"] == expected["guarantee"]
+        assert found["model"] == expected["model"]
+
+
+def nothing_held_out(place: Path) -> list[str]:
+    return ["--holdout", "none"]
+
+
+def one_held_out(place: Path) -> list[str]:
+    (place / "one.txt").write_text(f"images/{NAMES[0]}")
+    return ["--holdout", str(place / "one.txt")]
+
+
+def another_size(place: Path) -> list[str]:
+    photo = place / "capture/images" / NAMES[1]
+    Image.open(photo).resize((50, 40)).save(photo)
+    return EVERY_THIRD
+
+
+def missing_photo(place: Path) -> list[str]:
+    (place / "capture/images" / NAMES[1]).unlink()
+    return EVERY_THIRD
+
+
+def broken_splats(place: Path) -> list[str]:
+    splats = made_model(made_truth())
+    splats.means[3, 0] = torch.nan
+    save_ply(splats, place / "model.ply")
+    return EVERY_THIRD
+
+
+def other_scene(place: Path) -> list[str]:
+    save_ply(random_splats(300, seed=1), place / "model.ply")
+    return EVERY_THIRD
+
+
+def other_schema(place: Path) -> list[str]:
+    content = {"format": "splatcert view predictor", "version": 1, "features": ["g_dnn", "g_x"]}
+    (place / "predictor.json").write_text(json.dumps(content))
+    return [*EVERY_THIRD, "--predictor", str(place / "predictor.json")]
+
+
+def no_level(place: Path) -> list[str]:
+    return [*EVERY_THIRD, "--alpha", "ten"]
+
+
+def no_model(place: Path) -> list[str]:
+    (place / "model.ply").unlink()
+    return EVERY_THIRD
+
+
+BAD_INPUT = {
+    nothing_held_out: "is held out, so nothing can calibrate",
+    one_held_out: "calibration needs 2 at least",
+    another_size: "50 x 40 pixels, its camera 60 x 40",
+    missing_photo: "1 of 24 training photos are missing",
+    broken_splats: "1 of 400 Gaussians are not finite",
+    other_scene: "the model does not show what was photographed",
+    other_schema: "feature 2 is 'g_x'",
+    no_level: "alpha is not a number: 'ten'",
+    no_model: "no such file or folder",
+}
+
+
+@pytest.mark.parametrize("spoil", BAD_INPUT, ids=lambda spoil: spoil.__name__)
+def test_bad_input_is_one_message_and_nothing_is_written(place, tmp_path, capsys, spoil):
+    copy = tmp_path / "place"
+    shutil.copytree(place / "capture", copy / "capture")
+    shutil.copy(place / "model.ply", copy / "model.ply")
+    options = spoil(copy)
+    assert certify(copy, tmp_path / "cert", *options) == 2
+    printed = capsys.readouterr()
+    assert BAD_INPUT[spoil] in flat(printed.err)
+    assert printed.err.count("\n") <= 5 and "Traceback" not in printed.err
+    assert not printed.out and not (tmp_path / "cert").exists()

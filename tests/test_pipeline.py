@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Algorithm 1 as it runs: in which order, to the same bits, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from certified_capture import HELD_OUT, NAMES, made_capture, made_model, made_photos, made_truth
+from splatcert import pipeline
+from splatcert.certificate import resume
+from splatcert.certificate.freeze import FrozenScales
+from splatcert.certificate.refusals import (
+    HeldOutError,
+    InformedPredictorError,
+    WrongModelError,
+)
+from splatcert.config import CertifyConfig, FieldConfig, LearnConfig
+from splatcert.conformal.maps import MapError
+from splatcert.pipeline import certify
+from splatcert.scene import scene_from_tensors
+from splatcert.scene.scene import Scene, TensorPixels
+from splatcert.splats.gaussians import Splats, SplatsError
+from splatcert.splats.made import random_splats
+from splatcert.view.learn import learn_predictor
+
+
+@pytest.fixture(scope="module")
+def photos():
+    return made_photos()
+
+
+@pytest.fixture(scope="module")
+def model() -> Splats:
+    return made_model(made_truth())
+
+
+@pytest.fixture
+def scene(photos) -> Scene:
+    return made_capture(photos)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file, the certificate without its time stamp."""
+    found = {path.name: path.read_bytes() for path in folder.iterdir()}
+    content = json.loads(found["certificate.json"])
+    del content["created"]
+    found["certificate.json"] = json.dumps(content).encode()
+    return found
+
+
+def test_the_same_certificate_twice_and_for_any_number_of_threads(photos, model, tmp_path, threads):
+    found = []
+    for count in (1, 1, 2):
+        threads(count)
+        torch_threads = torch.get_num_threads()
+        torch.set_num_threads(count)
+        try:
+            made = certify(made_capture(photos), model, predictor=None)
+            found.append(contents(made.save(tmp_path / str(len(found)))))
+        finally:
+            torch.set_num_threads(torch_threads)
+    assert found[0] == found[1] == found[2]
+    assert set(found[0]) == {"certificate.json", "field.safetensors", "views.npz"}
+
+
+def test_levels_may_be_written_in_any_way(photos, model):
+    records = [
+        certify(made_capture(photos), model, CertifyConfig(alpha=alpha, beta="10%"), None).record
+        for alpha in ("1/5", "0.2")
+    ]
+    assert replace(records[0], created="") == replace(records[1], created="")
+    assert records[0].guarantee.alpha == Fraction(1, 5)
+
+
+def test_no_held_out_label_is_read_before_every_scale_is_frozen(scene, model, monkeypatch):
+    events: list[str] = []
+    twin = scene.held_out.reveal("evaluation", by="this test")
+    hidden = {id(view.source.pixels) for view in twin}
+    read, freeze = TensorPixels.image, FrozenScales.of.__func__
+
+    def watched(self):
+        events.append("held-out label" if id(self.pixels) in hidden else "training label")
+        return read(self)
+
+    def frozen(cls, *arguments):
+        events.append("freeze")
+        return freeze(cls, *arguments)
+
+    monkeypatch.setattr(TensorPixels, "image", watched)
+    monkeypatch.setattr(FrozenScales, "of", classmethod(frozen))
+    record = certify(scene, model, predictor=None).record
+    assert events.index("held-out label") > events.index("freeze")
+    assert "training label" not in events[events.index("freeze") :]
+    assert record.labels.handed_out_before == 1
+    assert [entry.purpose for entry in record.labels.ledger] == ["evaluation", "calibration"]
+
+
+def test_scores_are_oracle_factors_over_factors(scene, model):
+    """eq:ratio-identity, on the stored tables."""
+    made = certify(scene, model, predictor=None)
+    lambda_b = made.record.scale.lambda_b
+    assert lambda_b == Fraction(1, 2) and made.rule.lambda_a == 0
+    oracle = made.views.oracle("held-out", made.beta, lambda_b)
+    factors = [view.factor for view in made.record.calibration]
+    np.testing.assert_allclose(made.scores, oracle / factors, rtol=1e-12)
+
+
+def test_training_views_are_described_by_the_other_folds(scene, model):
+    views = certify(scene, model, predictor=None).views
+    nearest = views.training.descriptors[:, views.schema.index("g_dnn")]
+    assert (nearest > 0).all()
+    assert np.isfinite(views.training.oracle).all() and np.isfinite(views.held_out.oracle).all()
+    assert views.training.names == tuple(name for name in NAMES if name not in HELD_OUT)
+
+
+def test_a_held_out_view_without_a_photo_is_described_but_does_not_calibrate(photos, model):
+    cameras, pictures = photos
+    without = {name: picture for name, picture in pictures.items() if name != HELD_OUT[1]}
+    made = certify(scene_from_tensors(cameras, without, held_out=HELD_OUT), model, predictor=None)
+    assert [view.name for view in made.record.unlabelled] == [HELD_OUT[1]]
+    assert len(made.scores) == len(HELD_OUT) - 1
+    assert np.isnan(made.views.held_out.oracle[1]).all()
+
+
+def test_masked_pixels_do_not_count(photos, model):
+    cameras, pictures = photos
+    mask = torch.ones(40, 60, dtype=torch.bool)
+    mask[:20] = False
+    spoilt = {**pictures, HELD_OUT[0]: pictures[HELD_OUT[0]].clone()}
+    spoilt[HELD_OUT[0]][:20] = 1 - spoilt[HELD_OUT[0]][:20]
+
+    def score(images, masks):
+        scene = scene_from_tensors(cameras, images, held_out=HELD_OUT, masks=masks)
+        return certify(scene, model, predictor=None).scores[0]
+
+    assert score(spoilt, {HELD_OUT[0]: mask}) == score(pictures, {HELD_OUT[0]: mask})
+    assert score(spoilt, {}) > score(pictures, {})
+    nothing = {HELD_OUT[0]: torch.zeros(40, 60, dtype=torch.bool)}
+    with pytest.raises(MapError, match=rf"view '{HELD_OUT[0]}': no pixel counts"):
+        score(pictures, nothing)
+
+
+def test_a_run_that_was_stopped_goes_on_from_its_field(photos, model, tmp_path, monkeypatch):
+    whole = certify(made_capture(photos), model, predictor=None).save(tmp_path / "whole")
+
+    def stop(*arguments):
+        raise KeyboardInterrupt
+
+    folder = tmp_path / "cert"
+    folder.mkdir()
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(pipeline, "score_views", stop)
+        certify(made_capture(photos), model, predictor=None, folder=folder)
+    assert [path.name for path in folder.iterdir()] == [".field.safetensors"]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(resume, "fit_field", stop)
+        certify(made_capture(photos), model, predictor=None, folder=folder).save(folder)
+        assert contents(folder) == contents(whole)
+        # A finished certificate's field serves as well, for other levels too.
+        other = CertifyConfig(alpha="1/5")
+        certify(made_capture(photos), model, other, None, folder=folder).save(folder)
+    assert contents(folder) != contents(whole)
+
+
+@pytest.mark.parametrize("change", ["damage", "settings", "model", "photos"])
+def test_a_kept_field_of_something_else_is_not_used(photos, model, tmp_path, monkeypatch, change):
+    certify(made_capture(photos), model, predictor=None, folder=tmp_path)
+    config, cameras, pictures = CertifyConfig(), *photos
+    if change == "damage":
+        kept = tmp_path / ".field.safetensors"
+        kept.write_bytes(kept.read_bytes()[:-7])
+    elif change == "settings":
+        config = CertifyConfig(field=FieldConfig(ridge=0.02))
+    elif change == "model":
+        model = made_model(made_truth(), seed=1)
+    else:
+        pictures = {**pictures, NAMES[1]: pictures[NAMES[1]] * 0.9}
+
+    def refit(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(resume, "fit_field", refit)
+    with pytest.raises(KeyboardInterrupt):
+        certify(made_capture((cameras, pictures)), model, config, None, folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("held_out", "named"),
+    [
+        ([], "no photo of memory is held out"),
+        (HELD_OUT[:1], "1 of 1 held-out views of memory has a photo; calibration needs 2"),
+        (NAMES[1:], "1 training view is left"),
+    ],
+)
+def test_too_few_views_are_refused(photos, model, held_out, named):
+    with pytest.raises(HeldOutError, match=named) as told:
+        certify(made_capture(photos, held_out), model)
+    assert str(told.value).count("\n") < 5
+
+
+def test_labels_that_were_used_before_are_refused(scene, model):
+    certify(scene, model, predictor=None)
+    with pytest.raises(HeldOutError, match="labels of 12 held-out views were handed out before"):
+        certify(scene, model, predictor=None)
+
+
+def test_splats_that_are_no_numbers_are_refused(scene, model):
+    means = model.means.clone()
+    means[7, 1] = torch.nan
+    with pytest.raises(SplatsError, match="means: 1 of 400 Gaussians are not finite"):
+        certify(scene, replace(model, means=means))
+
+
+def test_splats_of_another_scene_are_refused_with_the_numbers(scene):
+    with pytest.raises(WrongModelError, match=r"renders reach \d+\.\d dB, one flat colour") as told:
+        certify(scene, random_splats(300, seed=1))
+    assert "another capture" in str(told.value) and str(told.value).count("\n") < 5
+    assert not scene.held_out.ledger.entries
+
+
+def learned(photos, model, views: str):
+    made = certify(made_capture(photos), model, predictor=None)
+    return learn_predictor([made.views], LearnConfig(views=views, splits=20))
+
+
+def test_a_predictor_that_learned_from_these_held_out_labels_is_refused(photos, model):
+    predictor = learned(photos, model, "held-out")
+    scene = made_capture(photos)
+    with pytest.raises(InformedPredictorError, match="learned from labels of 12 views"):
+        certify(scene, model, predictor=predictor)
+    assert not scene.held_out.ledger.entries
+
+
+def test_a_predictor_that_learned_from_training_views_may_certify_the_scene(photos, model):
+    predictor = learned(photos, model, "training")
+    made = certify(made_capture(photos), model, predictor=predictor)
+    assert made.rule.predictor is not None
+    assert made.rule.predictor.sha256 == predictor.sha256
+
+
+def test_the_same_photos_under_another_split_and_name_are_recognised(photos, model):
+    """Training labels of one split are calibration labels of another."""
+    predictor = learned(photos, model, "training")
+    scene = made_capture(photos, NAMES[1::3])
+    with pytest.raises(InformedPredictorError):
+        certify(scene, model, predictor=predictor)
+    renamed = replace(made_capture(photos, NAMES[1::3]), path=Path("elsewhere"))
+    with pytest.raises(InformedPredictorError):
+        certify(renamed, model, predictor=predictor)
