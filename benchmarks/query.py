@@ -29,12 +29,12 @@ from splatcert.field.support import Support
 from splatcert.raster import native
 from splatcert.raster.interface import View, open_view
 from splatcert.raster.native import NativeView
-from splatcert.raster.native_query import pack_query, summarise_query
+from splatcert.raster.native_query import pack_query, render_query, summarise_maps
 from splatcert.scene.cameras import Camera
 from splatcert.splats.gaussians import Splats
 from splatcert.splats.made import made_cameras, made_splats
-from splatcert.view.descriptor import EPSILON0, CameraGeometry
-from splatcert.view.query import Observed
+from splatcert.view.descriptor import EPSILON0, CameraGeometry, assemble
+from splatcert.view.query import Observed, finish
 
 OBSERVERS = 24
 """Training cameras whose exposures make the support."""
@@ -77,24 +77,29 @@ def four_passes(observed: Observed, camera: Camera) -> Tensor:
     values = pack_query(view, observed.traits)
     parts = [view.composite(values[:, k : k + 3].contiguous()) for k in (0, 3, 6)]
     parts.append(view.composite(values[:, [9, 9, 9]])[..., :1])
-    _, field, statistics = summarise_query(torch.cat(parts, dim=2), BACKGROUND, EPSILON0)
-    observed.geometry.features(camera)
-    return 0.1 * (0.5 + 0.5 * (field / statistics[-2]))
+    rendered = finish(torch.cat(parts, dim=2), BACKGROUND)
+    assemble(
+        observed.geometry.features(camera),
+        summarise_maps(rendered.maps),
+        rendered.moments,
+        observed.geometry.extent,
+    )
+    return 0.1 * (0.5 + 0.5 * (rendered.field / rendered.moments[2]))
 
 
 def steps_of(observed: Observed, camera: Camera) -> dict[str, Callable[[], Any]]:
-    """The parts of a query, one by one."""
+    """The parts of a picture and of a query, one by one."""
     view = cast(NativeView, open_view(observed.splats, camera))
     colours, values = view.colours(), pack_query(view, observed.traits)
-    image = view.composite(values)
+    rendered = render_query(view, observed.traits, BACKGROUND, EPSILON0)
     query = observed.query(camera)
     return {
         "open_view": lambda: open_view(observed.splats, camera),
         "colours": view.colours,
-        "pack": lambda: pack_query(view, observed.traits),
         "composite_3": lambda: view.composite(colours),
         "composite_10": lambda: view.composite(values),
-        "summarise": lambda: summarise_query(image, BACKGROUND, EPSILON0),
+        "render_query": lambda: render_query(view, observed.traits, BACKGROUND, EPSILON0),
+        "summarise_maps": lambda: summarise_maps(rendered.maps),
         "geometry": lambda: observed.geometry.features(camera),
         "half_width": lambda: query.half_width(0.1, 0.5),
     }

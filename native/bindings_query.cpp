@@ -13,7 +13,7 @@ using namespace splat;
 
 namespace {
 
-// The degree whose harmonics are this many, if there is one up to `highest`.
+// The number of harmonics, if they make a degree up to `highest`.
 int bases_of(const char* name, std::size_t n, int highest) {
     for (int degree = 0; degree <= highest; ++degree)
         if (n == static_cast<std::size_t>((degree + 1) * (degree + 1))) return static_cast<int>(n);
@@ -22,39 +22,60 @@ int bases_of(const char* name, std::size_t n, int highest) {
                                 std::to_string(highest));
 }
 
-void pack_query(nb::handle prepared, const F2& means, const F3& sh, const F2& traits,
-                const Out2& values) {
-    const View& view = prepared_view(prepared);
+QueryGaussians gaussians_of(const View& view, const F2& means, const F3& sh, const F2& traits) {
     const std::size_t count = static_cast<std::size_t>(view.count);
     expect(means, "means", {count, 3});
     expect(sh, "sh", {count, sh.shape(1), 3});
     expect(traits, "traits", {count, traits.shape(1)});
-    expect(values, "values", {count, query_channels});
     if (traits.shape(1) < fixed_traits) throw std::invalid_argument("traits has too few columns");
-    const int colour = bases_of("sh", sh.shape(1), 4);
-    const int field = bases_of("the field of traits", traits.shape(1) - fixed_traits, 3);
-    const QueryTraits request = {means.data(), sh.data(), traits.data(), colour, field};
-    nb::gil_scoped_release release;
-    kernels().query->pack(view, request, values.data());
+    return {means.data(), sh.data(), traits.data(), bases_of("sh", sh.shape(1), 4),
+            bases_of("the field of traits", traits.shape(1) - fixed_traits, 3)};
 }
 
-std::vector<double> summarise_query(const F3& image, const std::array<float, 3>& background,
-                                    float field_floor, const Out3& center, const Out2& field) {
-    const std::size_t h = image.shape(0), w = image.shape(1);
-    expect(image, "image", {h, w, query_channels});
-    expect(center, "center", {h, w, 3});
-    expect(field, "field", {h, w});
-    if (h < 1 || w < 1 || h > 65536 || w > 65536)
+void pack_query(nb::handle prepared, const F2& means, const F3& sh, const F2& traits,
+                const Out2& values) {
+    const View& view = prepared_view(prepared);
+    const QueryGaussians gaussians = gaussians_of(view, means, sh, traits);
+    expect(values, "values", {static_cast<std::size_t>(view.count), query_channels});
+    nb::gil_scoped_release release;
+    kernels().query->pack(view, gaussians, values.data());
+}
+
+std::vector<double> render_query(nb::handle prepared, const F2& means, const F3& sh,
+                                 const F2& traits, const std::array<float, 3>& background,
+                                 float field_floor, const Out3& center, const Out2& field,
+                                 const Out3& maps) {
+    const View& view = prepared_view(prepared);
+    const std::size_t height = static_cast<std::size_t>(view.camera.height);
+    const std::size_t width = static_cast<std::size_t>(view.camera.width);
+    expect(center, "center", {height, width, 3});
+    expect(field, "field", {height, width});
+    expect(maps, "maps", {query_maps, height, width});
+    QueryRequest request = {gaussians_of(view, means, sh, traits),
+                            {background[0], background[1], background[2]},
+                            field_floor,
+                            center.data(),
+                            field.data(),
+                            maps.data(),
+                            {}};
+    {
+        nb::gil_scoped_release release;
+        kernels().query->render(view, request);
+    }
+    return {std::begin(request.moments), std::end(request.moments)};
+}
+
+std::vector<double> summarise_maps(const F3& maps) {
+    const std::size_t height = maps.shape(1), width = maps.shape(2);
+    expect(maps, "maps", {query_maps, height, width});
+    if (height < 1 || width < 1 || height > 65536 || width > 65536)
         throw std::invalid_argument("image sides must be 1 to 65536 pixels");
-    QuerySummary request = {image.data(),        static_cast<int>(h),
-                            static_cast<int>(w), {background[0], background[1], background[2]},
-                            field_floor,         center.data(),
-                            field.data(),        {}};
+    MapsRequest request = {maps.data(), static_cast<int>(height), static_cast<int>(width), {}};
     {
         nb::gil_scoped_release release;
         kernels().query->summarise(request);
     }
-    return {request.statistics, request.statistics + query_statistics};
+    return {std::begin(request.statistics), std::end(request.statistics)};
 }
 
 }  // namespace
@@ -62,6 +83,8 @@ std::vector<double> summarise_query(const F3& image, const std::array<float, 3>&
 void bind_query(nb::module_& m) {
     m.def("pack_query", &pack_query, nb::arg("view"), nb::arg("means"), nb::arg("sh"),
           nb::arg("traits"), nb::arg("values"));
-    m.def("summarise_query", &summarise_query, nb::arg("image"), nb::arg("background"),
-          nb::arg("field_floor"), nb::arg("center"), nb::arg("field"));
+    m.def("render_query", &render_query, nb::arg("view"), nb::arg("means"), nb::arg("sh"),
+          nb::arg("traits"), nb::arg("background"), nb::arg("field_floor"), nb::arg("center"),
+          nb::arg("field"), nb::arg("maps"));
+    m.def("summarise_maps", &summarise_maps, nb::arg("maps"));
 }

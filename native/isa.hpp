@@ -60,7 +60,7 @@ void shade_backward(const View&, const float* means, const float* sh, int bases,
 void loss(LossRequest&);
 void adam(const AdamRequest&);
 extern const FieldKernels field_kernels;
-void summarise_query(QuerySummary&);
+void summarise_maps(MapsRequest&);
 extern const QueryKernels query_kernels;
 
 }  // namespace SPLAT_ISA

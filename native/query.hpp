@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a certified query asks of the kernels beside the picture itself.
+// What a certified query asks of the kernels beside preparing the view.
 #pragma once
 
 namespace splat {
 
 struct View;
 
-// Channels of a packed query, in the order in which they are composited.
+// Channels of a query, in the order in which they are packed.
 enum QueryChannel {
     channel_rgb = 0,
     channel_one = 3,
@@ -19,34 +19,42 @@ enum QueryChannel {
     query_channels
 };
 
-// What a query knows of each Gaussian before it has a camera. A row of `traits` holds log
-// exposure, spread, residual summary, the unit direction from which it was seen (zero where
-// it was not), and the coefficients of the residual field.
-struct QueryTraits {
+// Maps that are kept as images, because percentiles are taken of them. Of the light it is
+// those of its slope.
+enum QueryMap { map_alpha, map_light, map_exposure, map_angle, map_spread, query_maps };
+
+// A row of `traits` is what a query knows of a Gaussian before it has a camera: log exposure,
+// spread, residual summary, the unit direction from which it was seen (zero where it was not),
+// and the coefficients of the residual field.
+constexpr int fixed_traits = 6;
+
+struct QueryGaussians {
     const float *means, *sh, *traits;
     int bases, field_bases;  // harmonics of colour and of the field
 };
-constexpr int fixed_traits = 6;
 
-constexpr int query_statistics = 19;
-
-struct QuerySummary {
-    const float* image;  // [H, W, query_channels]
-    int height, width;
+struct QueryRequest {
+    QueryGaussians gaussians;
     float background[3];
     float field_floor;
     float* center;  // [H, W, 3], on the background, clamped to [0, 1]
     float* field;   // [H, W], not below the floor
-    // Means, 10th and 50th percentiles in the order of the descriptor: alpha, gradient; depth
-    // as mean and deviation; log exposure, angle, spread; means of field and residual summary.
-    double statistics[query_statistics];
+    float* maps;    // [query_maps, H, W]
+    // Over all pixels: mean and deviation of depth, means of field and residual summary.
+    double moments[4];
+};
+
+struct MapsRequest {
+    const float* maps;  // [query_maps, H, W]
+    int height, width;
+    double statistics[3 * query_maps];  // mean, 10th and 50th percentile of each
 };
 
 struct QueryKernels {
-    // Rows of drawn Gaussians, [N, query_channels]; the others are left as they are, and no
-    // composite reads them.
-    void (*pack)(const View&, const QueryTraits&, float* values);
-    void (*summarise)(QuerySummary&);
+    // The values that `render` composites, [N, query_channels]; zero where not drawn.
+    void (*pack)(const View&, const QueryGaussians&, float* values);
+    void (*render)(const View&, QueryRequest&);
+    void (*summarise)(MapsRequest&);
 };
 
 }  // namespace splat

@@ -42,6 +42,7 @@ inline Mask operator>=(Vec a, Vec b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP
 inline Mask operator>(Vec a, Vec b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_GT_OQ)}; }
 inline Mask operator<(Vec a, Vec b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ)}; }
 inline Vec keep(Vec a, Mask m) { return {_mm512_maskz_mov_ps(m.m, a.v)}; }
+inline Mask operator&(Mask a, Mask b) { return {static_cast<__mmask16>(a.m & b.m)}; }
 inline bool any(Mask m) { return m.m != 0; }
 inline uint32_t bits(Mask m) { return m.m; }
 inline float sum(Vec a) { return _mm512_reduce_add_ps(a.v); }
@@ -81,6 +82,7 @@ inline Mask operator>=(Vec a, Vec b) { return {_mm256_cmp_ps(a.v, b.v, _CMP_GE_O
 inline Mask operator>(Vec a, Vec b) { return {_mm256_cmp_ps(a.v, b.v, _CMP_GT_OQ)}; }
 inline Mask operator<(Vec a, Vec b) { return {_mm256_cmp_ps(a.v, b.v, _CMP_LT_OQ)}; }
 inline Vec keep(Vec a, Mask m) { return {_mm256_and_ps(a.v, m.m)}; }
+inline Mask operator&(Mask a, Mask b) { return {_mm256_and_ps(a.m, b.m)}; }
 inline uint32_t bits(Mask m) { return static_cast<uint32_t>(_mm256_movemask_ps(m.m)); }
 inline bool any(Mask m) { return bits(m) != 0; }
 inline float sum(Vec a) {
@@ -176,6 +178,7 @@ inline Mask operator>=(Vec a, Vec b) { SPLAT_MAP(Mask, m[i] = a.v[i] >= b.v[i]);
 inline Mask operator>(Vec a, Vec b) { SPLAT_MAP(Mask, m[i] = a.v[i] > b.v[i]); }
 inline Mask operator<(Vec a, Vec b) { SPLAT_MAP(Mask, m[i] = a.v[i] < b.v[i]); }
 inline Vec keep(Vec a, Mask b) { SPLAT_MAP(Vec, v[i] = (Quad)((QuadInt)a.v[i] & b.m[i])); }
+inline Mask operator&(Mask a, Mask b) { SPLAT_MAP(Mask, m[i] = a.m[i] & b.m[i]); }
 inline uint32_t bits(Mask b) {
     uint32_t r = 0;
     for (int i = 0; i < quads; ++i)

@@ -59,13 +59,18 @@ def field_values(
 def pack_query(
     view: PreparedView, means: Tensor, sh: Tensor, traits: Tensor, values: Tensor
 ) -> None: ...
-def summarise_query(
-    image: Tensor,
+def render_query(
+    view: PreparedView,
+    means: Tensor,
+    sh: Tensor,
+    traits: Tensor,
     background: tuple[float, float, float],
     field_floor: float,
     center: Tensor,
     field: Tensor,
+    maps: Tensor,
 ) -> list[float]: ...
+def summarise_maps(maps: Tensor) -> list[float]: ...
 
 class PreparedView:
     def __init__(

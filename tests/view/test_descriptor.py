@@ -112,21 +112,30 @@ def test_cameras_that_cannot_describe_are_refused():
 
 
 def test_statistics_become_features():
-    statistics = np.arange(1.0, 20.0)
-    found = dict(zip(FEATURE_NAMES, assemble(np.arange(5.0), statistics, 4.0), strict=True))
-    assert found["g_dens"] == 4 and found["r_alpha_mean"] == 1 and found["sup_spread_p50"] == 17
+    statistics, moments = list(range(1, 16)), [7.0, 8.0, 18.0, 19.0]
+    values = assemble(np.arange(5.0), statistics, moments, 4.0)
+    found = dict(zip(FEATURE_NAMES, values, strict=True))
+    assert found["g_dens"] == 4 and found["r_alpha_mean"] == 1 and found["r_grad_p50"] == 6
+    assert found["sup_logE_mean"] == 7 and found["sup_spread_p50"] == 15
     assert found["r_depth_mean"] == 7 / 4 and found["r_depth_cv"] == 8 / 7
     assert found["f_gsu_logmean"] == log(18) and found["f_train_logmean"] == log(19)
 
 
 def test_an_empty_view_has_a_finite_descriptor():
-    found = assemble(np.zeros(5), np.zeros(19), 1.0)
+    found = assemble(np.zeros(5), [0.0] * 15, [0.0] * 4, 1.0)
     assert np.isfinite(found).all()
     assert found[-1] == log(1e-3)
 
 
-def test_a_feature_that_is_no_number_is_refused_by_name():
-    statistics = np.ones(19)
-    statistics[9] = np.nan
-    with pytest.raises(DescriptorError, match="sup_logE_p10 of a view is not finite"):
-        assemble(np.zeros(5), statistics, 1.0)
+@pytest.mark.parametrize(
+    ("statistic", "moment", "name"),
+    [(7, None, "sup_logE_p10"), (None, 1, "r_depth_cv"), (None, 3, "f_train_logmean")],
+)
+def test_a_feature_that_is_no_number_is_refused_by_name(statistic, moment, name):
+    statistics, moments = [1.0] * 15, [1.0] * 4
+    if statistic is not None:
+        statistics[statistic] = np.nan
+    if moment is not None:
+        moments[moment] = np.nan
+    with pytest.raises(DescriptorError, match=f"{name} of a view is not finite"):
+        assemble(np.zeros(5), statistics, moments, 1.0)

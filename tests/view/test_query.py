@@ -11,11 +11,11 @@ from small_scene import TRAINING, rank, small_camera, small_scene, weights_of
 from splatcert.raster import native
 from splatcert.raster.interface import open_view, render
 from splatcert.raster.native import NativeView
-from splatcert.raster.native_query import pack_query, summarise_query
+from splatcert.raster.native_query import pack_query, render_query, summarise_maps
 from splatcert.raster.reference import ReferenceView, near_discontinuity
 from splatcert.splats.harmonics import basis
 from splatcert.view.descriptor import EPSILON0, FEATURE_NAMES, DescriptorError
-from splatcert.view.query import Query, pack, summarise
+from splatcert.view.query import Query, finish, pack, summarise
 
 CAMERA = small_camera()
 PIXELS = (CAMERA.height, CAMERA.width)
@@ -110,55 +110,58 @@ def test_cpu_and_reference_agree(isa, background, chosen_isa):
 def test_packing_changes_no_bit():
     """Maximum difference to separate passes: zero, not small."""
     observed = small_scene(seed=1, count=400)
-    view = open_view(observed.splats, CAMERA)
-    assert isinstance(view, NativeView)
+    rendered, view = native_maps(observed)
     values = pack_query(view, observed.traits)
-    image = view.composite(values)
-    separate = [view.composite(view.colours()), view.composite(view.depths()[:, None])]
-    assert torch.equal(image[..., :3], separate[0])
-    assert torch.equal(image[..., 4:5], separate[1])
-    assert torch.equal(image[..., 3:4], view.composite(torch.ones(len(observed.splats), 1)))
-    drawn = torch.from_numpy(view._prepared.drawn())
-    table = torch.zeros_like(values)
-    table[drawn] = values[drawn]
-    for channel in range(10):
-        alone = view.composite(table[:, channel : channel + 1])
-        assert torch.equal(image[..., channel : channel + 1], alone), channel
-    query = observed.query(CAMERA)
-    assert torch.equal(query.center, render(observed.splats, CAMERA).rgb.clamp(0, 1))
-    assert torch.equal(query.field, image[..., 8].clamp(min=EPSILON0))
+    assert torch.equal(values[:, :3], view.colours()) and torch.equal(values[:, 4], view.depths())
+    alone = [view.composite(values[:, channel : channel + 1])[..., 0] for channel in range(10)]
+    assert torch.equal(view.composite(values), torch.stack(alone, dim=2))
+    assert torch.equal(rendered.center, torch.stack(alone[:3], dim=2).clamp(0, 1))
+    assert torch.equal(rendered.center, render(observed.splats, CAMERA).rgb.clamp(0, 1))
+    assert torch.equal(rendered.field, alone[8].clamp(min=EPSILON0))
+    share = 1 / alone[3].clamp(min=1e-6)
+    for plane, map in ((0, alone[3]), *((k, share * alone[k + 3]) for k in (2, 3, 4))):
+        assert torch.equal(rendered.maps[plane], map), plane
+    assert rendered.moments[3] == pytest.approx(float((share * alone[9]).mean()), rel=1e-6)
+
+
+def native_maps(observed, camera=CAMERA):
+    """The native sweep by itself, and its view."""
+    view = open_view(observed.splats, camera)
+    assert isinstance(view, NativeView)
+    return render_query(view, observed.traits, observed.background, EPSILON0), view
 
 
 @pytest.mark.parametrize("isa", native.available_isas())
 @pytest.mark.parametrize("degree", [0, 1, 2, 3])
-def test_the_native_table_is_the_plain_one(isa, degree, chosen_isa):
+def test_the_native_sweep_is_the_plain_one(isa, degree, chosen_isa):
     chosen_isa(isa)
-    observed = small_scene(seed=2, count=333, degree=degree)
-    view = open_view(observed.splats, CAMERA)
-    assert isinstance(view, NativeView)
-    drawn = torch.from_numpy(view._prepared.drawn())
-    fast = pack_query(view, observed.traits)[drawn]
-    plain = pack(view, observed)[drawn]
-    assert torch.equal(fast[:, :6], plain[:, :6])
-    assert (fast - plain).abs().max() <= 1e-6
+    for size in ((41, 30), (1, 1), (16, 16), (33, 7), (5, 64)):
+        camera = small_camera(*size)
+        observed = replace(
+            small_scene(seed=2, count=333, degree=degree, camera=camera), background=(0.2, 0.7, 1.0)
+        )
+        fast, view = native_maps(observed, camera)
+        plain = finish(view.composite(pack(view, observed)), observed.background)
+        assert (fast.center - plain.center).abs().max() <= 2e-6
+        assert (fast.field - plain.field).abs().max() <= 2e-6
+        assert (fast.maps - plain.maps).abs().max() <= 5e-6
+        assert fast.moments == pytest.approx(plain.moments, rel=1e-5, abs=1e-6)
 
 
 def angle_towards(direction, camera=CAMERA):
     """What the kernel makes of one direction of training, for a Gaussian on the axis."""
-    observed = small_scene(seed=4, count=8)
-    offset = torch.tensor(camera.centre + 3 * camera.forward, dtype=torch.float32)
-    means = offset.expand(8, 3).clone()
-    support = replace(observed.support, direction=direction.float().expand(8, 3).clone())
+    observed = small_scene(seed=4, count=1)
+    means = torch.tensor((camera.centre + 3 * camera.forward)[None], dtype=torch.float32)
+    support = replace(observed.support, direction=direction.float()[None].clone())
     observed = replace(observed, splats=replace(observed.splats, means=means), support=support)
-    view = open_view(observed.splats, camera)
-    assert isinstance(view, NativeView)
-    drawn = view._prepared.drawn()
-    return float(pack_query(view, observed.traits)[int(drawn[0]), 6])
+    rendered, _ = native_maps(observed, camera)
+    return float(rendered.maps[3].max())
 
 
-@pytest.mark.parametrize(
-    "angle", [0, 1e-4, 0.1, 0.39, 0.4, 0.785, 0.8, 1.57, 1.58, 2.3, 3.0, 3.1415]
-)
+ANGLES = [0, 1e-4, 0.1, 0.39, 0.4, 0.785, 0.8, 1.57, 1.58, 2.3, 3.0, 3.1415]
+
+
+@pytest.mark.parametrize("angle", ANGLES)
 def test_support_angles_are_exact_from_zero_to_pi(angle):
     back = torch.tensor(-CAMERA.forward)
     side = torch.linalg.cross(back, torch.tensor([0.3, 0.8, -0.2], dtype=torch.float64))
@@ -174,56 +177,54 @@ def test_what_no_view_saw_is_as_far_off_as_can_be():
 SIZES = [(1, 1), (1, 50), (50, 1), (2, 2), (17, 33), (64, 128), (37, 130)]
 
 
-def made_image(kind: str, size, seed=0):
-    """Composited queries with awkward distributions."""
-    generator = torch.Generator().manual_seed(seed)
-    image = torch.rand(*size, 10, generator=generator)
+def made_maps(kind: str, size, seed=0):
+    """Maps with awkward distributions."""
+    maps = torch.rand(5, *size, generator=torch.Generator().manual_seed(seed))
     if kind == "ties":
-        image = (4 * image).round() / 4
+        maps = (4 * maps).round() / 4
     elif kind == "constant":
-        image = torch.full_like(image, 0.25)
-    elif kind == "empty":
-        image = torch.zeros_like(image)
+        maps = torch.full_like(maps, 0.25)
     elif kind == "skewed":
-        image = image**12
-        image[..., 3] = 1 - 1e-3 * image[..., 3]
+        maps = maps**12
+        maps[0] = 1 - 1e-3 * maps[0]
     elif kind == "signed":
-        image[..., 5:] -= 0.5
-        image[..., :3] = 3 * image[..., :3] - 1
-    return image
+        maps = 1e4 * (maps - 0.5) ** 3
+    return maps
 
 
 @pytest.mark.parametrize("isa", native.available_isas())
-@pytest.mark.parametrize("kind", ["uniform", "ties", "constant", "empty", "skewed", "signed"])
-def test_the_native_summary_is_the_plain_one(isa, kind, chosen_isa):
+@pytest.mark.parametrize("kind", ["uniform", "ties", "constant", "skewed", "signed"])
+def test_the_native_statistics_are_the_plain_ones(isa, kind, chosen_isa):
     chosen_isa(isa)
     for size in SIZES:
-        image, background = made_image(kind, size), (0.3, 0.0, 1.0)
-        center, field, statistics = summarise_query(image, background, EPSILON0)
-        truth = summarise(image, background)
-        assert (center - truth[0]).abs().max() <= 1e-6
-        assert torch.equal(field, truth[1])
-        assert statistics == pytest.approx(truth[2], rel=1e-5, abs=1e-6), size
-        alpha = image[..., 3].numpy()
-        assert statistics[1:3] == [rank(alpha, 10), rank(alpha, 50)], "exact order statistics"
+        maps = made_maps(kind, size)
+        found = summarise_maps(maps)
+        assert found == pytest.approx(summarise(maps), rel=1e-5, abs=1e-5 * float(maps.abs().max()))
+        for plane in (0, 2, 3, 4):
+            values = maps[plane].numpy()
+            exact = [rank(values, 10), rank(values, 50)]
+            assert found[3 * plane + 1 : 3 * plane + 3] == exact, "order statistics are exact"
 
 
 def test_a_misleading_sample_does_not_mislead():
-    """The pixels that the kernel samples are all zero, every other one is not."""
-    image = torch.ones(97, 211, 10)
-    pixels = 97 * 211
+    """The pixels that the kernel samples are all low, every other one is not."""
+    maps, pixels = torch.ones(5, 97, 211), 97 * 211
     sampled = (np.arange(1024, dtype=np.uint64) * 2654435769 & 0xFFFFFFFF) * pixels >> 32
-    image.view(-1, 10)[torch.from_numpy(sampled.astype(np.int64)), 3] = 0.125
-    assert (image[..., 3] == 0.125).sum() > 900
-    _, _, statistics = summarise_query(image, (0.0, 0.0, 0.0), EPSILON0)
-    assert statistics[1:3] == [1.0, 1.0]
+    maps.view(5, -1)[:, torch.from_numpy(sampled.astype(np.int64))] = 0.125
+    assert (maps[0] == 0.125).sum() > 900
+    found = summarise_maps(maps)
+    assert [found[3 * plane + 1 : 3 * plane + 3] for plane in (0, 2, 3, 4)] == [[1.0, 1.0]] * 4
 
 
 def test_deviation_of_a_distant_flat_scene_does_not_cancel():
-    image = torch.ones(40, 60, 10)
-    image[..., 4] = 1000 + 0.01 * torch.randn(40, 60, generator=torch.Generator().manual_seed(0))
-    _, _, statistics = summarise_query(image, (0.0, 0.0, 0.0), EPSILON0)
-    assert statistics[7] == pytest.approx(float(image[..., 4].double().std(correction=0)), rel=1e-4)
+    observed = small_scene(seed=8, count=300)
+    shift = CAMERA.world_to_camera.copy()
+    shift[2, 3] += 5000
+    far = replace(CAMERA, world_to_camera=shift, fx=2e3 * CAMERA.fx, fy=2e3 * CAMERA.fy)
+    fast, view = native_maps(observed, far)
+    plain = finish(view.composite(pack(view, observed)), observed.background)
+    assert plain.moments[0] > 1000
+    assert fast.moments == pytest.approx(plain.moments, rel=1e-5)
 
 
 def test_same_bits_for_any_number_of_threads(threads):
@@ -278,19 +279,17 @@ def test_a_poisoned_field_is_refused_by_name(backend):
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("traits", "message"),
     [
-        ({"traits": torch.zeros(8, 14)}, "has 8 harmonics, which is no degree from 0 to 3"),
-        ({"traits": torch.zeros(8, 3)}, "traits has too few columns"),
-        ({"traits": torch.zeros(9, 15)}, r"traits has shape \[9, 15\], expected \[8, 15\]"),
-        ({"image": torch.zeros(4, 4, 9)}, r"image has shape \[4, 4, 9\], expected \[4, 4, 10\]"),
+        (torch.zeros(8, 14), "has 8 harmonics, which is no degree from 0 to 3"),
+        (torch.zeros(8, 3), "traits has too few columns"),
+        (torch.zeros(9, 15), r"traits has shape \[9, 15\], expected \[8, 15\]"),
     ],
 )
-def test_kernels_refuse_wrong_shapes_by_name(change, message):
+def test_kernels_refuse_wrong_shapes_by_name(traits, message):
+    view = open_view(small_scene(count=8).splats, CAMERA)
+    assert isinstance(view, NativeView)
     with pytest.raises(ValueError, match=message):
-        if "traits" in change:
-            view = open_view(small_scene(count=8).splats, CAMERA)
-            assert isinstance(view, NativeView)
-            pack_query(view, change["traits"])
-        else:
-            summarise_query(change["image"], (0.0, 0.0, 0.0), EPSILON0)
+        render_query(view, traits, (0.0, 0.0, 0.0), EPSILON0)
+    with pytest.raises(ValueError, match=r"maps has shape \[4, 2, 2\], expected \[5, 2, 2\]"):
+        summarise_maps(torch.zeros(4, 2, 2))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Native kernels for a query: the table that is composited, and the summary of its image.
+"""Native kernels for a query: one sweep to picture, field and maps, one to their statistics.
 
 What they compute is written out in plain torch in `splatcert.view.query`, against which they
 are tested. Results have the same bits for any number of threads.
@@ -7,20 +7,33 @@ are tested. Results have the same bits for any number of threads.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
 from splatcert import _native
 from splatcert.raster.native import NativeView
 
-CHANNELS = 10
+CHANNELS, MAPS = 10, 5
+
+
+@dataclass(frozen=True, eq=False)
+class Rendered:
+    """What one sweep makes of a camera."""
+
+    center: Tensor
+    """Picture on the background, clamped to [0, 1], [H, W, 3]."""
+    field: Tensor
+    """Residual field, not below its floor, [H, W]."""
+    maps: Tensor
+    """Opacity, luminance, log exposure, support angle, spread, [5, H, W]."""
+    moments: list[float]
+    """Mean and deviation of depth, means of field and residual summary."""
 
 
 def pack_query(view: NativeView, traits: Tensor) -> Tensor:
-    """The table a query composites, [N, 10].
-
-    Rows of Gaussians that are not drawn are undefined; no pass of this view reads them.
-    """
+    """The values that `render_query` composites, [N, 10]; zero where a Gaussian is not drawn."""
     values = _native.empty([len(traits), CHANNELS])
     splats = view._splats
     _native.pack_query(
@@ -29,14 +42,34 @@ def pack_query(view: NativeView, traits: Tensor) -> Tensor:
     return values
 
 
-def summarise_query(
-    image: Tensor, background: tuple[float, float, float], field_floor: float
-) -> tuple[Tensor, Tensor, list[float]]:
-    """Picture [H, W, 3], field [H, W] and the 19 statistics of a composited query [H, W, 10]."""
-    height, width, _ = image.shape
+def render_query(
+    view: NativeView,
+    traits: Tensor,
+    background: tuple[float, float, float],
+    field_floor: float,
+) -> Rendered:
+    """All ten channels of a query, composited together and finished tile by tile."""
+    height, width = view.camera.height, view.camera.width
     center, field = _native.empty([height, width, 3]), _native.empty([height, width])
-    statistics = _native.summarise_query(image, background, field_floor, center, field)
-    return center, field, statistics
+    maps = _native.empty([MAPS, height, width])
+    splats = view._splats
+    moments = _native.render_query(
+        view._prepared,
+        _floats(splats.means),
+        _floats(splats.sh),
+        _floats(traits),
+        background,
+        field_floor,
+        center,
+        field,
+        maps,
+    )
+    return Rendered(center, field, maps, moments)
+
+
+def summarise_maps(maps: Tensor) -> list[float]:
+    """Mean, 10th and 50th percentile of each map, of the luminance those of its slope."""
+    return _native.summarise_maps(maps)
 
 
 def _floats(tensor: Tensor) -> Tensor:

@@ -69,9 +69,6 @@ FEATURES = (
 )
 FEATURE_NAMES = tuple(feature.name for feature in FEATURES)
 
-_RENDERED = FEATURE_NAMES[5:]
-"""What comes from the rendered maps; their statistics have this order."""
-
 
 def check_schema(found: Sequence[str], where: str) -> None:
     """Refuse features that are not ours, naming the first entry that differs."""
@@ -89,6 +86,17 @@ def check_schema(found: Sequence[str], where: str) -> None:
             f"{where}: it has {len(found)} features, this program computes {len(ours)}: {what}.\n"
             "  It was made by another version; make it again with this one."
         )
+
+
+class _Cameras(NamedTuple):
+    """Some training cameras, ready to be neighbours."""
+
+    centres: NDArray[np.float64]
+    """[T, 3]."""
+    axes: NDArray[np.float64]
+    """Unit viewing axes, [T, 3]."""
+    reach: float
+    """Distance within which cameras count as dense."""
 
 
 class CameraGeometry:
@@ -119,7 +127,7 @@ class CameraGeometry:
                 "  Views of a scene need a camera that moves."
             )
         self.centres, self.axes, self.extent = centres, axes, float(extent)
-        self._reaches: dict[bytes, float] = {}
+        self._left: dict[bytes, _Cameras] = {}
 
     def __len__(self) -> int:
         return len(self.centres)
@@ -128,54 +136,64 @@ class CameraGeometry:
         self, camera: Camera, exclude: NDArray[np.bool_] | None = None
     ) -> NDArray[np.float64]:
         """The five g_ features of a camera, among the training cameras not in `exclude`, [5]."""
-        kept = np.ones(len(self), dtype=bool) if exclude is None else ~np.asarray(exclude, bool)
-        if kept.shape != (len(self),) or not kept.any():
-            raise DescriptorError(
-                f"{int(kept.sum())} of {len(self)} training cameras are left to describe a view by"
-            )
-        distances = np.linalg.norm(self.centres[kept] - camera.centre, axis=1)
-        nearest = np.argsort(distances, kind="stable")[:NEIGHBOURS]
-        cosines = self.axes[kept][nearest] @ camera.forward
-        angles = np.arccos(np.clip(cosines, -1.0, 1.0))
+        centres, axes, reach = self._without(exclude)
+        away = centres - camera.centre
+        distances = np.sqrt(np.einsum("ij,ij->i", away, away))
+        nearest = distances.argsort(kind="stable")[:NEIGHBOURS]
         near = distances[nearest]
-        within = np.count_nonzero(distances <= self._reach(kept))
+        angles = np.arccos((axes[nearest] @ camera.forward).clip(-1.0, 1.0))
         return np.array(
             [
                 near[0] / self.extent,
                 near.mean() / self.extent,
                 angles.min(),
                 angles.mean(),
-                np.log1p(within),
+                np.log1p(np.count_nonzero(distances <= reach)),
             ]
         )
 
-    def _reach(self, kept: NDArray[np.bool_]) -> float:
-        """Radius within which cameras count as dense; of the cameras kept, like all else."""
-        key = np.packbits(kept).tobytes()
-        if key not in self._reaches:
+    def _without(self, exclude: NDArray[np.bool_] | None) -> _Cameras:
+        """The cameras left, with the reach that they have among themselves; made once."""
+        key = b"" if exclude is None else np.asarray(exclude, dtype=bool).tobytes()
+        if key not in self._left:
+            kept = ~np.asarray(np.zeros(len(self)) if exclude is None else exclude, dtype=bool)
+            if kept.shape != (len(self),) or not kept.any():
+                raise DescriptorError(
+                    f"{int(kept.sum())} of {len(self)} training cameras are left "
+                    "to describe a view by"
+                )
             centres = self.centres[kept]
-            apart = np.linalg.norm(centres[:, None] - centres[None], axis=2)
-            others = np.sort(apart, axis=1)[:, 1 : NEIGHBOURS + 1]  # the first is the camera itself
-            spacing = np.median(others.mean(axis=1)) if others.shape[1] else 0.0
-            self._reaches[key] = DENSITY_REACH * float(spacing)
-        return self._reaches[key]
+            self._left[key] = _Cameras(centres, self.axes[kept], _reach(centres))
+        return self._left[key]
+
+
+def _reach(centres: NDArray[np.float64]) -> float:
+    """Twice the median, over cameras, of the mean distance to the five nearest others."""
+    apart = np.linalg.norm(centres[:, None] - centres[None], axis=2)
+    others = np.sort(apart, axis=1)[:, 1 : NEIGHBOURS + 1]  # the first is the camera itself
+    return DENSITY_REACH * float(np.median(others.mean(axis=1))) if others.size else 0.0
 
 
 def assemble(
-    geometry: NDArray[np.float64], statistics: Sequence[float], extent: float
+    geometry: Sequence[float] | NDArray[np.float64],
+    statistics: Sequence[float],
+    moments: Sequence[float],
+    extent: float,
 ) -> NDArray[np.float64]:
-    """The descriptor, [24], from the five g_ features and 19 statistics of the maps.
+    """The descriptor, [24], from what cameras and maps say.
 
-    The statistics lie in the order of the features, but for depth, which comes as mean and
-    deviation in the scene's units, and the fields, which come as means.
+    `geometry` holds the five g_ features; `statistics` the mean, 10th and 50th percentile of
+    opacity, slope, log exposure, angle and spread; `moments` the mean and deviation of depth
+    and the means of residual field and residual summary.
     """
-    rendered = dict(zip(_RENDERED, statistics, strict=True))
-    mean, deviation = rendered["r_depth_mean"], rendered["r_depth_cv"]
-    rendered["r_depth_mean"] = mean / extent
-    rendered["r_depth_cv"] = deviation / mean if mean > 0 else 0.0
-    for name in ("f_gsu_logmean", "f_train_logmean"):
-        rendered[name] = log(max(rendered[name], EPSILON0))
-    descriptor = np.array([*geometry, *rendered.values()])
+    picture, support = statistics[:6], statistics[6:]
+    depth, deviation, field, residual = moments
+    relative = deviation / depth if depth > 0 else 0.0
+    fields = [log(max(mean, EPSILON0)) for mean in (field, residual)]
+    values = [*geometry, *picture, depth / extent, relative, *support, *fields]
+    descriptor = np.array(values, dtype=np.float64)
+    if descriptor.shape != (len(FEATURES),):
+        raise DescriptorError(f"a descriptor has {len(FEATURES)} entries, got {len(descriptor)}")
     bad = [FEATURE_NAMES[k] for k in np.flatnonzero(~np.isfinite(descriptor))]
     if bad:
         raise DescriptorError(

@@ -26,7 +26,7 @@ from splatcert.field.operator import harmonics
 from splatcert.field.support import Support
 from splatcert.raster.interface import Backend, View, open_view
 from splatcert.raster.native import NativeView
-from splatcert.raster.native_query import pack_query, summarise_query
+from splatcert.raster.native_query import Rendered, render_query, summarise_maps
 from splatcert.scene.cameras import Camera
 from splatcert.splats.gaussians import Splats
 from splatcert.view.descriptor import EPSILON0, CameraGeometry, DescriptorError, assemble
@@ -102,17 +102,17 @@ class Observed:
         """Render and describe one camera."""
         view = open_view(self.splats, camera, backend)
         if isinstance(view, NativeView):
-            image = view.composite(pack_query(view, self.traits))
-            center, field, statistics = summarise_query(image, self.background, EPSILON0)
+            rendered = render_query(view, self.traits, self.background, EPSILON0)
+            statistics = summarise_maps(rendered.maps)
         else:
-            image = view.composite(pack(view, self))
-            center, field, statistics = summarise(image, self.background)
+            rendered = finish(view.composite(pack(view, self)), self.background)
+            statistics = summarise(rendered.maps)
         geometry = self.geometry.features(camera, self.excluded)
         return Query(
-            center=center,
-            field=field,
-            field_mean=statistics[-2],
-            descriptor=assemble(geometry, statistics, self.geometry.extent),
+            center=rendered.center,
+            field=rendered.field,
+            field_mean=rendered.moments[2],
+            descriptor=assemble(geometry, statistics, rendered.moments, self.geometry.extent),
         )
 
     @cached_property
@@ -148,28 +148,30 @@ def pack(view: View, observed: Observed) -> Tensor:
     return torch.cat([colours, torch.stack([c.to(depths) for c in columns], dim=1)], dim=1)
 
 
-def summarise(
-    image: Tensor, background: tuple[float, float, float]
-) -> tuple[Tensor, Tensor, list[float]]:
-    """Picture [H, W, 3], field [H, W] and statistics of a composited query [H, W, 10]."""
+def finish(image: Tensor, background: tuple[float, float, float]) -> Rendered:
+    """Picture, field and maps of a composited query, [H, W, 10]."""
     alpha = image[..., 3]
     center = image[..., :3] + (1 - alpha)[..., None] * image.new_tensor(background)
     center = center.clamp(0, 1)
     field = image[..., 8].clamp(min=EPSILON0)
-    maps = image[..., 4:] / alpha.clamp(min=LEAST_ALPHA)[..., None]
-    depth, exposure, angle, spread, _, residual = maps.double().unbind(-1)
-    statistics = [
-        *mean_and_percentiles(alpha),
-        *mean_and_percentiles(slope(center.double() @ center.new_tensor(LUMINANCE).double())),
-        float(depth.mean()),
-        float(depth.std(correction=0)),
-        *mean_and_percentiles(exposure),
-        *mean_and_percentiles(angle),
-        *mean_and_percentiles(spread),
+    divided = image[..., 4:] / alpha.clamp(min=LEAST_ALPHA)[..., None]
+    depth, exposure, angle, spread, _, residual = divided.unbind(-1)
+    light = center @ center.new_tensor(LUMINANCE)
+    moments = [
+        float(depth.double().mean()),
+        float(depth.double().std(correction=0)),
         float(field.double().mean()),
-        float(residual.mean()),
+        float(residual.double().mean()),
     ]
-    return center, field, statistics
+    maps = torch.stack([alpha, light, exposure, angle, spread])
+    return Rendered(center, field, maps, moments)
+
+
+def summarise(maps: Tensor) -> list[float]:
+    """Mean and percentiles of each map, [5, H, W]; of the luminance those of its slope."""
+    alpha, light, *support = maps.double()
+    described = [alpha, slope(light), *support]
+    return [number for values in described for number in mean_and_percentiles(values)]
 
 
 def slope(light: Tensor) -> Tensor:
@@ -183,6 +185,6 @@ def slope(light: Tensor) -> Tensor:
 
 def mean_and_percentiles(values: Tensor) -> Sequence[float]:
     """Mean, and the order statistics of rank ceil(n q) at 10 and 50 per cent."""
-    flat = values.detach().double().cpu().numpy().ravel()
+    flat = values.detach().cpu().numpy().ravel()
     ranks = [ceil_rank(flat.size, level) for level in PERCENTILES]
     return float(flat.mean()), *map(float, order_statistics(flat, ranks))
