@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from certified_capture import HELD_OUT, NAMES, made_capture, made_model, made_truth
 
+from certified_capture import HELD_OUT, NAMES, made_capture, made_model, made_truth
 from splatcert.certificate.seal import seal_of
 from splatcert.certificate.store import CertificateError, load_certificate
 from splatcert.certificate.verify import verify_folder
@@ -42,7 +42,7 @@ def test_ours_is_accepted(stored):
 def test_ours_is_accepted_against_its_data(stored, photos, model):
     found = verify(stored, made_capture(photos), model)
     assert found.passed, found.failures
-    assert "scores again" in [check.name for check in found.checks]
+    assert "new scores" in [check.name for check in found.checks]
 
 
 def score(content):
@@ -189,7 +189,7 @@ def test_a_consistent_forgery_passes_alone_and_fails_against_the_photos(folder, 
     edit(folder, lambda content: consistent_forgery(content, folder), reseal=True)
     assert verify_folder(folder).passed
     found = verify(folder, made_capture(photos), model)
-    assert {check.name for check in found.failures} == {"scores again", "threshold again"}
+    assert {check.name for check in found.failures} == {"new scores", "new q"}
 
 
 def test_another_photo_is_named(stored, photos, model):
@@ -198,7 +198,7 @@ def test_another_photo_is_named(stored, photos, model):
     found = verify(stored, made_capture((cameras, other)), model)
     failures = {check.name: check.detail for check in found.failures}
     assert HELD_OUT[2] in failures["photos"]
-    assert HELD_OUT[2] in failures["scores again"]
+    assert HELD_OUT[2] in failures["new scores"]
 
 
 def test_another_model_or_split_is_named(stored, photos):

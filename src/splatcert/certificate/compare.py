@@ -27,8 +27,8 @@ def compare(stored: Certificate, again: Certificate) -> tuple[Check, ...]:
         "views": _views,
         "photos": _photos,
         "field": _field,
-        "scores again": _scores,
-        "threshold again": _threshold,
+        "new scores": _scores,
+        "new q": _threshold,
     }
     return tuple(
         answer(name, lambda ask=question: ask(stored, again))
