@@ -137,7 +137,7 @@ struct Kept {
     }
 };
 
-// planes[c] += sum over entries of weight * value[c], keeping the weights. `gather(rank, row)`
+// planes[c] += sum over entries of weight * value[c], keeping the weights. `gather(footprint, row)`
 // fetches the C values of a drawn Gaussian.
 template <int C, class Gather>
 void composite_tile(const View& view, const TileGeometry& tile, Gather&& gather, Kept& kept,
