@@ -68,7 +68,7 @@ def rgb_only(observed: Observed, camera: Camera) -> Tensor:
 
 def certified(observed: Observed, camera: Camera) -> Tensor:
     """Picture, all auxiliaries, descriptor and half-widths."""
-    return observed.query(camera).half_width(0.1, 0.5)
+    return 0.1 * observed.query(camera).shape(0.5)
 
 
 def four_passes(observed: Observed, camera: Camera) -> Tensor:
@@ -101,7 +101,7 @@ def steps_of(observed: Observed, camera: Camera) -> dict[str, Callable[[], Any]]
         "render_query": lambda: render_query(view, observed.traits, BACKGROUND, EPSILON0),
         "summarise_maps": lambda: summarise_maps(rendered.maps),
         "geometry": lambda: observed.geometry.features(camera),
-        "half_width": lambda: query.half_width(0.1, 0.5),
+        "half_width": lambda: 0.1 * query.shape(0.5),
     }
 
 
