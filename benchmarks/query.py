@@ -33,8 +33,8 @@ from splatcert.raster.native_query import pack_query, render_query, summarise_ma
 from splatcert.scene.cameras import Camera
 from splatcert.splats.gaussians import Splats
 from splatcert.splats.made import made_cameras, made_splats
-from splatcert.view.descriptor import EPSILON0, CameraGeometry, assemble
-from splatcert.view.query import Observed, finish
+from splatcert.view.descriptor import EPSILON0, CameraGeometry
+from splatcert.view.query import Observed
 
 OBSERVERS = 24
 """Training cameras whose exposures make the support."""
@@ -68,23 +68,15 @@ def rgb_only(observed: Observed, camera: Camera) -> Tensor:
 
 def certified(observed: Observed, camera: Camera) -> Tensor:
     """Picture, all auxiliaries, descriptor and half-widths."""
-    return observed.query(camera).half_width(0.1, 0.5)
+    return 0.1 * observed.query(camera).shape(0.5)
 
 
-def four_passes(observed: Observed, camera: Camera) -> Tensor:
-    """The same, composited as the paper does it: three channels at a time."""
+def four_passes(observed: Observed, camera: Camera) -> list[Tensor]:
+    """The paper's way, three channels at a time; rendering alone, without maps or descriptor."""
     view = cast(NativeView, open_view(observed.splats, camera))
     values = pack_query(view, observed.traits)
-    parts = [view.composite(values[:, k : k + 3].contiguous()) for k in (0, 3, 6)]
-    parts.append(view.composite(values[:, [9, 9, 9]])[..., :1])
-    rendered = finish(torch.cat(parts, dim=2), BACKGROUND)
-    assemble(
-        observed.geometry.features(camera),
-        summarise_maps(rendered.maps),
-        rendered.moments,
-        observed.geometry.extent,
-    )
-    return 0.1 * (0.5 + 0.5 * (rendered.field / rendered.moments[2]))
+    columns = ([0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 9, 9])
+    return [view.composite(values[:, some]) for some in columns]
 
 
 def steps_of(observed: Observed, camera: Camera) -> dict[str, Callable[[], Any]]:
@@ -101,7 +93,7 @@ def steps_of(observed: Observed, camera: Camera) -> dict[str, Callable[[], Any]]
         "render_query": lambda: render_query(view, observed.traits, BACKGROUND, EPSILON0),
         "summarise_maps": lambda: summarise_maps(rendered.maps),
         "geometry": lambda: observed.geometry.features(camera),
-        "half_width": lambda: query.half_width(0.1, 0.5),
+        "half_width": lambda: 0.1 * query.shape(0.5),
     }
 
 

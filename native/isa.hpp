@@ -60,6 +60,9 @@ void shade_backward(const View&, const float* means, const float* sh, int bases,
 void loss(LossRequest&);
 void adam(const AdamRequest&);
 extern const FieldKernels field_kernels;
+// One row of `query_row` floats per drawn Gaussian, in ascending order of the Gaussians.
+void pack_query_rows(const View&, const QueryGaussians&, float* rows);
+void pack_query(const View&, const QueryGaussians&, float* values);
 void summarise_maps(MapsRequest&);
 extern const QueryKernels query_kernels;
 

@@ -19,6 +19,8 @@ enum QueryChannel {
     query_channels
 };
 
+constexpr int query_row = 16;  // floats from one packed row to the next: a cache line
+
 // Maps that are kept as images, because percentiles are taken of them. Of the light it is
 // those of its slope.
 enum QueryMap { map_alpha, map_light, map_exposure, map_angle, map_spread, query_maps };

@@ -2,6 +2,7 @@
 """The schema, and where a camera stands among the training cameras."""
 
 from math import log
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from splatcert.view.descriptor import (
     check_schema,
 )
 
+ROOT = Path(__file__).resolve().parents[2]
 PAPER = """
 g_dnn g_dk g_ang_min g_ang_k g_dens
 r_alpha_mean r_alpha_p10 r_alpha_p50 r_grad_mean r_grad_p10 r_grad_p50 r_depth_mean r_depth_cv
@@ -39,6 +41,18 @@ def test_a_differing_schema_is_refused_by_the_entry_that_differs():
         check_schema(PAPER[:-1], "p.json")
     with pytest.raises(SchemaError, match=r"has 25 features, .*'f_oof_logmean' is unknown here"):
         check_schema([*PAPER, "f_oof_logmean"], "p.json")
+
+
+def test_the_page_has_every_feature():
+    page = (
+        Path(__file__).resolve().parents[2].joinpath("docs/view-difficulty.md").read_text("utf-8")
+    )
+    missing = [
+        feature.name
+        for feature in FEATURES
+        if f"| `{feature.name}` | {feature.meaning.replace('|D|', '∥D∥')} |" not in page
+    ]
+    assert not missing
 
 
 CAMERAS = made_cameras(14, 32, 24)

@@ -112,7 +112,8 @@ class ViewPredictor:
 
     def raw(self, descriptors: ArrayLike, units: FeatureUnits) -> NDArray[np.float64]:
         """Predicted difficulty before its unit is fixed, positive, [n, 24] to [n], [24] to []."""
-        log_factor = units.standardise(descriptors) @ self.weights + self.intercept
+        # A matrix product may round differently for another number of views.
+        log_factor = (units.standardise(descriptors) * self.weights).sum(axis=-1) + self.intercept
         return np.exp(np.clip(log_factor, -LOG_BOUND, LOG_BOUND))
 
     def to_json(self) -> dict[str, Any]:

@@ -65,10 +65,6 @@ class Query:
         kept = float(lambda_b)
         return self.field.div(self.field_mean).mul_(kept).add_(1 - kept)
 
-    def half_width(self, multiplier: float, lambda_b: Fraction | float) -> Tensor:
-        """Multiplier * b~, [H, W]; the multiplier of a box is threshold times view factor."""
-        return self.shape(lambda_b).mul_(multiplier)
-
 
 @dataclass(frozen=True, eq=False)
 class Observed:
