@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What certificates of real scenes say: guarantee, estimate by splits, tests, the predictor.
+
+python benchmarks/certificates.py CERT... [--sources CERT...]
+
+The certificates are made with `splatcert certify` and, for the predictor, `splatcert learn`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+from machine import describe_machine
+
+RESULTS = Path(__file__).parent / "results" / "certificates.json"
+
+
+def row_of(folder: Path) -> dict[str, object]:
+    """The figures of one certificate."""
+    record = json.loads((folder / "certificate.json").read_text())
+    predictor = record["scale"]["predictor"]
+    return {
+        "scene": record["scene"]["name"],
+        "sizes": record["scene"]["sizes"],
+        "gaussians": record["model"]["gaussians"],
+        "training_views": len(record["training"]),
+        "guarantee": record["guarantee"],
+        "lambda_a": record["scale"]["lambda_a"],
+        "lambda_b": record["scale"]["lambda_b"],
+        "learned_on": None if predictor is None else predictor["card"],
+        "field": record["field"],
+        "exchangeability_p": record["exchangeability"]["p_value"],
+        "splits": record["splits"],
+        "scores": {view["name"]: view["score"] for view in record["calibration"]},
+        "factors": {view["name"]: view["factor"] for view in record["calibration"]},
+        "seal": record["seal"],
+    }
+
+
+def main() -> None:
+    """Collect, print, write."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("certificates", type=Path, nargs="+", help="folders of target scenes")
+    parser.add_argument("--sources", type=Path, nargs="*", default=[], help="of source scenes")
+    options = parser.parse_args()
+    content = {"machine": describe_machine()}
+    for key in ("certificates", "sources"):
+        rows = [row_of(folder) for folder in getattr(options, key)]
+        content[key] = rows
+        for row in rows:
+            print(row["scene"], row["guarantee"]["statement"])
+            for scale, found in row["splits"]["scales"].items():
+                figures = f"coverage {found['coverage']:.3f}  half-width {found['width']:.4f}"
+                print(f"  {scale:<10} {figures}  saving {100 * found['saving']:5.1f} %")
+    RESULTS.write_text(json.dumps(content, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
