@@ -34,7 +34,10 @@ def replacing(path: Path) -> Iterator[Path]:
     """A temporary name beside `path` to write to; renamed to it if all went well."""
     aside = path.with_name(f".{path.name}.part")
     try:
+        aside.touch()
+        mode = aside.stat().st_mode  # what the user's umask gives; some libraries write 0600
         yield aside
+        aside.chmod(mode)
         os.replace(aside, path)
     except OSError as error:
         raise ArtefactError(
