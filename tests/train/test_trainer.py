@@ -17,6 +17,7 @@ from splatcert.raster.interface import render
 from splatcert.scene import scene_from_tensors
 from splatcert.splats.files import load_splats
 from splatcert.splats.gaussians import Splats
+from splatcert.splats.made import made_cameras
 from splatcert.train.density import DensityStats, grow, within_limit
 from splatcert.train.initial import CaptureError, initial_splats
 from splatcert.train.metrics import measure, summarise
@@ -341,3 +342,11 @@ def test_metrics_name_every_view(scene):
 def test_made_scene_is_what_the_tests_think(scene):
     again = made_scene()
     assert torch.equal(scene.training[0].image(), again.training[0].image())
+
+
+def test_photographs_that_need_no_gaussian_are_said():
+    cameras = {f"{k:02d}": c for k, c in enumerate(made_cameras(6, 24, 16))}
+    black = {name: torch.zeros(16, 24, 3) for name in cameras}
+    config = TrainConfig(iterations=1_000, random_points=50)
+    with pytest.raises(DivergedError, match="every Gaussian has faded"):
+        train(scene_from_tensors(cameras, black), config)

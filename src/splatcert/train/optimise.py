@@ -170,6 +170,12 @@ class Trainer:
             random=random,
         )
         if self.rule.apply(self.table, self.stats, context):
+            if not len(self.table):
+                raise DivergedError(
+                    f"step {step}: every Gaussian has faded and was removed.\n"
+                    "  Nothing in the photographs needs one: are they all of the background's "
+                    "colour?"
+                )
             self.stats = DensityStats.empty(len(self.table))
 
     def _score_views(self, step: int) -> ViewScores:
