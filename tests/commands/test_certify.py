@@ -83,6 +83,7 @@ def test_the_same_as_json(place, tmp_path, capsys):
     known = json.loads(capsys.readouterr().out)
     assert known["guarantee"]["alpha"] == "1/5" and known["guarantee"]["rank"] == 11
     assert known["views"] == {"training": 24, "calibration": 12, "unlabelled": 0}
+    assert known["scene"]["held_out_by"] == "user"
     assert known["splits"]["scales"]["constant"]["saving"] == 0
 
 
@@ -173,6 +174,7 @@ def test_too_few_views_say_how_many_are_missing_and_are_no_failure(place, tmp_pa
     said = flat(capsys.readouterr().out)
     assert "calibrated 5 views of the 9 needed, threshold infinite" in said
     assert "Hold out at least 4 more views, or ask for alpha >= 1/6" in said
+    assert "not seen the held-out photos is assumed: the file does not say" in said
     assert cli.main(["verify", str(tmp_path / "cert")]) == 0
 
 
@@ -223,7 +225,8 @@ def test_models_of_other_trainers_bring_their_split(place, tmp_path, capsys):
     settings = "Namespace(eval={}, sh_degree=1, white_background=False, resolution=-1)"
     write_inria_folder(place / "kept", {7: splats}, settings.format(True))
     assert certify(place, tmp_path / "a", "--json", model="kept") == 0
-    assert json.loads(capsys.readouterr().out)["views"]["calibration"] == 5
+    known = json.loads(capsys.readouterr().out)
+    assert known["views"]["calibration"] == 5 and known["scene"]["held_out_by"] == "model"
     write_inria_folder(place / "seen", {7: splats}, settings.format(False))
     assert certify(place, tmp_path / "b", model="seen") == 2
     told = capsys.readouterr().err

@@ -18,6 +18,7 @@ from splatcert.console import say, stages
 
 if TYPE_CHECKING:
     from splatcert.certificate.certificate import Certificate
+    from splatcert.certificate.record import HeldOutBy
     from splatcert.commands.trained import Training
     from splatcert.scene.scene import Scene
     from splatcert.view.predictor import ViewPredictor
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
 Colour = tuple[float, float, float]
 DOUBTFUL = 0.05
 """P-values below it are pointed out."""
+HELD_OUT_BY: dict[HeldOutBy, str] = {
+    "model": "what its own run or settings say",
+    "user": "the statement of whoever held them out",
+    "assumed": "assumed: the file does not say",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,7 +217,8 @@ def assumption_words(certificate: Certificate) -> str:
     )
     return (
         "a new view is exchangeable with the calibration views; by a permutation test against "
-        f"capture order and pose {verdict} ({test.in_words()})"
+        f"capture order and pose {verdict} ({test.in_words()}); that the model has not seen the "
+        f"held-out photos is {HELD_OUT_BY[certificate.record.scene.held_out_by]}"
     )
 
 
