@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from splatcert.artefacts import write_text_whole
 from splatcert.conformal.levels import LevelError, parse_level
 from splatcert.errors import InputError
+from splatcert.scale import LAMBDA_GRID
 from splatcert.view.descriptor import FEATURE_NAMES, SchemaError, check_schema
 
 FORMAT = "splatcert view predictor"
@@ -104,8 +105,10 @@ class ViewPredictor:
         if not (np.isfinite(weights).all() and math.isfinite(self.intercept)):
             raise PredictorError("weights and intercept must be finite")
         for name in ("lambda_a", "lambda_b"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise PredictorError(f"{name} must lie in [0, 1], got {getattr(self, name)}")
+            if getattr(self, name) not in LAMBDA_GRID:
+                # Scores are kept at these shapes alone, and shapes are chosen before labels.
+                known = ", ".join(map(str, LAMBDA_GRID))
+                raise PredictorError(f"{name} must be one of {known}, got {getattr(self, name)}")
         if not (math.isfinite(self.ridge) and self.ridge > 0):
             raise PredictorError(f"the ridge penalty must be positive, got {self.ridge}")
         parse_level(self.beta, "beta")
