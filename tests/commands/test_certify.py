@@ -154,7 +154,14 @@ def test_learning_and_certifying_with_what_was_learned(place, made, tmp_path, ca
         assert fact in said
     options = [*EVERY_THIRD, "--predictor", str(learned)]
     assert certify(place, tmp_path / "cert", *options) == 0
-    assert "learned on 1 scenes" in flat(capsys.readouterr().out)
+    said = flat(capsys.readouterr().out)
+    assert "learned on 1 scenes" in said and "origin unknown" not in said
+    content = json.loads(learned.read_text())
+    del content["card"]["scenes"][0]["hashes"]
+    (tmp_path / "nameless.json").write_text(json.dumps(content))
+    options[-1] = str(tmp_path / "nameless.json")
+    assert certify(place, tmp_path / "other", *options) == 0
+    assert "origin unknown: its card does not name the photos" in flat(capsys.readouterr().out)
     assert cli.main(["learn", str(made / "views.npz"), "-o", str(learned), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["scenes"][0]["views"] == 24
 

@@ -133,6 +133,11 @@ SWAPPED = [FEATURE_NAMES[1], FEATURE_NAMES[0], *FEATURE_NAMES[2:]]
         ({"beta": "2"}, "beta must lie strictly between 0 and 1"),
         ({"beta": "one"}, "beta is not a number"),
         ({"card": []}, "card must be an object"),
+        ({"card": {"scenes": 5}}, "card.scenes must be a list, got 5"),
+        ({"card": {"scenes": {"truck": 1}}}, "card.scenes must be a list"),
+        ({"card": {"scenes": ["truck"]}}, r"card.scenes\[0\] must be an object, got 'truck'"),
+        ({"card": {"scenes": [{}, {"hashes": ["ab"]}]}}, r"scenes\[1\].hashes must be texts"),
+        ({"card": {"scenes": [{"hashes": {"a": 1}}]}}, r"scenes\[0\].hashes must be texts"),
         ({"card": {"x": float("nan")}}, "card must be made of finite numbers"),
     ],
 )

@@ -182,6 +182,8 @@ def words(certificate: Certificate) -> dict[str, str]:
 
 def predictor_words(certificate: Certificate) -> str:
     """Where the view factor comes from."""
+    from splatcert.certificate.provenance import has_known_origin
+
     rule = certificate.rule
     if rule.predictor is None:
         return f"none: every view has factor 1, the shape counts by lambda_b = {rule.lambda_b}"
@@ -191,6 +193,11 @@ def predictor_words(certificate: Certificate) -> str:
         if rule.predictor.beta == certificate.beta
         else (f"; it was learned for beta = {rule.predictor.beta}, which costs width, not validity")
     )
+    if not has_known_origin(rule.predictor.card):
+        other += (
+            "; origin unknown: its card does not name the photos it learned from, so nobody can "
+            "check that they are not these"
+        )
     return (
         f"learned on {scenes} scenes, lambda_a = {rule.lambda_a}, lambda_b = {rule.lambda_b}, "
         f"hash {rule.predictor.sha256[:12]}{other}"

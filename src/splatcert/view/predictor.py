@@ -112,6 +112,7 @@ class ViewPredictor:
         if not (math.isfinite(self.ridge) and self.ridge > 0):
             raise PredictorError(f"the ridge penalty must be positive, got {self.ridge}")
         parse_level(self.beta, "beta")
+        _check_card(self.card)
 
     def raw(self, descriptors: ArrayLike, units: FeatureUnits) -> NDArray[np.float64]:
         """Predicted difficulty before its unit is fixed, positive, [n, 24] to [n], [24] to []."""
@@ -145,6 +146,21 @@ class ViewPredictor:
     def save(self, path: Path) -> None:
         """Write it as JSON, whole or not at all."""
         write_text_whole(path, json.dumps(self.to_json(), indent=1, allow_nan=False) + "\n")
+
+
+def _check_card(card: Mapping[str, Any]) -> None:
+    """Entries that programs go by: the source scenes, and the marks of their labels."""
+    scenes = card.get("scenes", [])
+    if not isinstance(scenes, (list, tuple)):
+        raise PredictorError(f"card.scenes must be a list, got {scenes!r:.60}")
+    for at, row in enumerate(scenes):
+        if not isinstance(row, Mapping):
+            raise PredictorError(f"card.scenes[{at}] must be an object, got {row!r:.60}")
+        marks = row.get("hashes", {})
+        if not isinstance(marks, Mapping) or not all(isinstance(m, str) for m in marks.values()):
+            raise PredictorError(
+                f"card.scenes[{at}].hashes must be texts by name, got {marks!r:.60}"
+            )
 
 
 def load_predictor(path: Path) -> ViewPredictor:
