@@ -19,8 +19,6 @@ from splatcert.console import say, stages
 if TYPE_CHECKING:
     from splatcert.certificate.certificate import Certificate
     from splatcert.certificate.record import HeldOutBy
-    from splatcert.commands.trained import Training
-    from splatcert.scene.scene import Scene
     from splatcert.view.predictor import ViewPredictor
 
 Colour = tuple[float, float, float]
@@ -73,7 +71,7 @@ class Certify:
         from splatcert.artefacts import owned_folder
         from splatcert.certificate.refusals import refuse_unfit_views
         from splatcert.certificate.request import Request
-        from splatcert.commands.frames import load_for_scene
+        from splatcert.commands.frames import chosen_background, load_for_scene
         from splatcert.commands.trained import load_capture, training_of
         from splatcert.conformal.calibrate import CalibrationTooSmall
         from splatcert.conformal.levels import parse_level
@@ -86,7 +84,7 @@ class Certify:
         scene = load_capture(self.data, self.capture, training)
         refuse_unfit_views(scene)
         predictor = self._predictor()
-        why, background = self._background(training, scene)
+        why, background = chosen_background(self.background, training.background, self.model, scene)
         config = self._config(background)
         placed = load_for_scene(
             self.model, scene, background=background, backend=self.engine.backend
@@ -142,17 +140,6 @@ class Certify:
             if self.predictor == "default"
             else load_predictor(Path(self.predictor))
         )
-
-    def _background(self, training: Training, scene: Scene) -> tuple[str, Colour]:
-        """The colour behind the splats, and why this one."""
-        from splatcert.commands.frames import background_of
-        from splatcert.splats.files import describe_model
-
-        if self.background is not None:
-            return "as asked", self.background
-        if training.background is not None:
-            return "as the model was trained", training.background
-        return background_of(describe_model(self.model), scene)
 
 
 def words(certificate: Certificate) -> dict[str, str]:
