@@ -12,7 +12,15 @@ import numpy as np
 import pytest
 import torch
 
-from certified_capture import HELD_OUT, NAMES, made_capture, made_model, made_photos, made_truth
+from certified_capture import (
+    HELD_OUT,
+    NAMES,
+    made_capture,
+    made_model,
+    made_photos,
+    made_predictor,
+    made_truth,
+)
 from splatcert import pipeline
 from splatcert.certificate import resume
 from splatcert.certificate.freeze import FrozenScales
@@ -263,6 +271,14 @@ def test_a_predictor_that_learned_from_these_held_out_labels_is_refused(photos, 
     with pytest.raises(InformedPredictorError, match="learned from labels of 12 views"):
         certify(renamed, model, predictor=predictor)
     assert not renamed.held_out.ledger.entries, "known by its cameras, before any label"
+
+
+def test_no_photo_is_decoded_for_a_predictor_that_is_not_there(photos, monkeypatch):
+    scene = made_capture(photos)
+    views = scene.held_out.reveal("calibration", by="test")
+    monkeypatch.setattr(type(views[0]), "image", lambda view: pytest.fail("decoded"))
+    refuse_informed_predictor(None, scene, views)
+    refuse_informed_predictor(made_predictor(), scene, views)
 
 
 def test_a_test_path_that_made_scenes_share_is_no_reason_to_refuse(photos, model):

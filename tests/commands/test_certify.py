@@ -78,6 +78,16 @@ def test_it_states_the_guarantee_in_words(place, tmp_path, capsys):
     assert left == {".lock", "certificate.json", "field.safetensors", "views.npz"}
 
 
+def test_what_is_refused_early_is_looked_at_once(place, tmp_path, monkeypatch):
+    looked = []
+    check = pipeline.refuse_unlike_model
+    monkeypatch.setattr(
+        pipeline, "refuse_unlike_model", lambda *what: looked.append(1) or check(*what)
+    )
+    assert certify(place, tmp_path / "cert", *EVERY_THIRD, "--json") == 0
+    assert looked == [1]
+
+
 def test_the_same_as_json(place, tmp_path, capsys):
     assert certify(place, tmp_path / "cert", *EVERY_THIRD, "--json", "--alpha", "20%") == 0
     known = json.loads(capsys.readouterr().out)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from dataclasses import field as setting
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -75,7 +75,7 @@ class Certify:
         from splatcert.commands.trained import load_capture, training_of
         from splatcert.conformal.calibrate import CalibrationTooSmall
         from splatcert.conformal.levels import parse_level
-        from splatcert.pipeline import certify, refuse_early
+        from splatcert.pipeline import refuse_early, run_phases
 
         for name in ("alpha", "beta"):
             parse_level(getattr(self, name), name)
@@ -89,7 +89,8 @@ class Certify:
         placed = load_for_scene(
             self.model, scene, background=background, backend=self.engine.backend
         )
-        refuse_early(Request(scene, placed.splats, config, self.engine.backend), predictor)
+        request = Request(scene, placed.splats, config, self.engine.backend)
+        refuse_early(request, predictor)
         if not self.json:
             photos = f"{len(scene.training)} training, {len(scene.held_out)} held-out photos"
             say("capture", f"{photos}; {scene.details.get('split')}")
@@ -99,15 +100,7 @@ class Certify:
             say("back end", engine)
         with owned_folder(self.output, "certifying"), stages() as report, catch_warnings():
             simplefilter("ignore", CalibrationTooSmall)  # it is told below, in words
-            certificate = certify(
-                scene,
-                placed.splats,
-                config,
-                predictor,
-                backend=self.engine.backend,
-                folder=self.output,
-                report=report,
-            )
+            certificate = run_phases(replace(request, report=report), predictor, self.output)
             certificate.save(self.output)
         if self.json:
             print(json.dumps(facts(certificate, self.output), indent=2))
