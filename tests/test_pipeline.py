@@ -12,7 +12,15 @@ import numpy as np
 import pytest
 import torch
 
-from certified_capture import HELD_OUT, NAMES, made_capture, made_model, made_photos, made_truth
+from certified_capture import (
+    HELD_OUT,
+    NAMES,
+    made_capture,
+    made_model,
+    made_photos,
+    made_predictor,
+    made_truth,
+)
 from splatcert import pipeline
 from splatcert.certificate import resume
 from splatcert.certificate.freeze import FrozenScales
@@ -20,6 +28,7 @@ from splatcert.certificate.refusals import (
     HeldOutError,
     InformedPredictorError,
     WrongModelError,
+    refuse_informed_predictor,
 )
 from splatcert.config import CertifyConfig, FieldConfig, LearnConfig
 from splatcert.conformal.maps import MapError
@@ -258,6 +267,33 @@ def test_a_predictor_that_learned_from_these_held_out_labels_is_refused(photos, 
     with pytest.raises(InformedPredictorError, match="learned from labels of 12 views"):
         certify(scene, model, predictor=predictor)
     assert not scene.held_out.ledger.entries
+    renamed = replace(made_capture(photos), path=Path("elsewhere"))
+    with pytest.raises(InformedPredictorError, match="learned from labels of 12 views"):
+        certify(renamed, model, predictor=predictor)
+    assert not renamed.held_out.ledger.entries, "known by its cameras, before any label"
+
+
+def test_no_photo_is_decoded_for_a_predictor_that_is_not_there(photos, monkeypatch):
+    scene = made_capture(photos)
+    views = scene.held_out.reveal("calibration", by="test")
+    monkeypatch.setattr(type(views[0]), "image", lambda view: pytest.fail("decoded"))
+    refuse_informed_predictor(None, scene, views)
+    refuse_informed_predictor(made_predictor(), scene, views)
+
+
+def test_a_test_path_that_made_scenes_share_is_no_reason_to_refuse(photos, model):
+    """All scenes of NeRF's Blender set are tested from the same cameras."""
+    predictor = learned(photos, model, "held-out")
+    (row,) = predictor.card["scenes"]
+    moved = {
+        entry: f"0 {'0' * 16}" if entry.startswith("training ") else f"0 {text.split()[-1]}"
+        for entry, text in row["hashes"].items()
+    }
+    card = {**predictor.card, "scenes": [{**row, "hashes": moved, "scene": "chair"}]}
+    refuse_informed_predictor(replace(predictor, card=card), made_capture(photos))
+    card["scenes"][0]["scene"] = made_capture(photos).path.name
+    with pytest.raises(InformedPredictorError, match="12 views"):
+        refuse_informed_predictor(replace(predictor, card=card), made_capture(photos))
 
 
 def test_a_predictor_that_learned_from_training_views_may_certify_the_scene(photos, model):

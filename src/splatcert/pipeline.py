@@ -66,6 +66,14 @@ def certify(
     request = Request(scene, splats, config or CertifyConfig(), backend, report)
     frozen = default_predictor() if predictor == "default" else predictor
     refuse_early(request, frozen)
+    return run_phases(request, frozen, folder)
+
+
+def run_phases(
+    request: Request, frozen: ViewPredictor | None, folder: Path | None = None
+) -> Certificate:
+    """Phases 2 to 4 of a request that `refuse_early` has let pass."""
+    scene, splats = request.scene, request.splats
 
     # Phase 2: the scene's training views, labels allowed.
     seen = tuple(training_record(view) for view in scene.training)
@@ -91,7 +99,7 @@ def certify(
         calibration=calibration,
     )
     if message := shortfall(len(calibration), request.alpha):
-        warnings.warn(message, CalibrationTooSmall, stacklevel=2)
+        warnings.warn(message, CalibrationTooSmall, stacklevel=3)
     return issue(request, found)
 
 

@@ -13,10 +13,12 @@ from splat_layouts import write_gsplat_run
 from splatcert.certificate.provenance import (
     CameraRecord,
     camera_hash,
+    has_known_origin,
     joint_hash,
     label_hash,
     photo_file_hash,
     renderer_of,
+    source_marks,
     splats_hash,
 )
 from splatcert.scene import scene_from_tensors
@@ -79,3 +81,12 @@ def test_texts_cannot_run_into_each_other():
 def test_each_back_end_has_an_identity_of_its_own():
     names = {str(renderer_of("cpu")["name"]), str(renderer_of("reference")["name"])}
     assert names == {"splatcert-cpu", "splatcert-reference"}
+
+
+def test_a_card_tells_labels_learned_from_apart_from_others():
+    row = {"scene": "a", "hashes": {"splats": "0", "training x y.png": "1 2", "held-out z": "3 4"}}
+    (source,) = source_marks({"views": "training", "scenes": [row]})
+    assert source.learned == {"x y.png": ("1", "2")} and source.others == {"z": ("3", "4")}
+    assert has_known_origin({"views": "training", "scenes": [row]})
+    for card in ({}, {"scenes": [row]}, {"views": "training", "scenes": [row, {"scene": "b"}]}):
+        assert not has_known_origin(card)

@@ -78,11 +78,22 @@ def test_it_states_the_guarantee_in_words(place, tmp_path, capsys):
     assert left == {".lock", "certificate.json", "field.safetensors", "views.npz"}
 
 
+def test_what_is_refused_early_is_looked_at_once(place, tmp_path, monkeypatch):
+    looked = []
+    check = pipeline.refuse_unlike_model
+    monkeypatch.setattr(
+        pipeline, "refuse_unlike_model", lambda *what: looked.append(1) or check(*what)
+    )
+    assert certify(place, tmp_path / "cert", *EVERY_THIRD, "--json") == 0
+    assert looked == [1]
+
+
 def test_the_same_as_json(place, tmp_path, capsys):
     assert certify(place, tmp_path / "cert", *EVERY_THIRD, "--json", "--alpha", "20%") == 0
     known = json.loads(capsys.readouterr().out)
     assert known["guarantee"]["alpha"] == "1/5" and known["guarantee"]["rank"] == 11
     assert known["views"] == {"training": 24, "calibration": 12, "unlabelled": 0}
+    assert known["scene"]["held_out_by"] == "user"
     assert known["splits"]["scales"]["constant"]["saving"] == 0
 
 
@@ -153,7 +164,14 @@ def test_learning_and_certifying_with_what_was_learned(place, made, tmp_path, ca
         assert fact in said
     options = [*EVERY_THIRD, "--predictor", str(learned)]
     assert certify(place, tmp_path / "cert", *options) == 0
-    assert "learned on 1 scenes" in flat(capsys.readouterr().out)
+    said = flat(capsys.readouterr().out)
+    assert "learned on 1 scenes" in said and "origin unknown" not in said
+    content = json.loads(learned.read_text())
+    del content["card"]["scenes"][0]["hashes"]
+    (tmp_path / "nameless.json").write_text(json.dumps(content))
+    options[-1] = str(tmp_path / "nameless.json")
+    assert certify(place, tmp_path / "other", *options) == 0
+    assert "origin unknown: its card does not name the photos" in flat(capsys.readouterr().out)
     assert cli.main(["learn", str(made / "views.npz"), "-o", str(learned), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["scenes"][0]["views"] == 24
 
@@ -173,6 +191,7 @@ def test_too_few_views_say_how_many_are_missing_and_are_no_failure(place, tmp_pa
     said = flat(capsys.readouterr().out)
     assert "calibrated 5 views of the 9 needed, threshold infinite" in said
     assert "Hold out at least 4 more views, or ask for alpha >= 1/6" in said
+    assert "not seen the held-out photos is assumed: the file does not say" in said
     assert cli.main(["verify", str(tmp_path / "cert")]) == 0
 
 
@@ -223,7 +242,8 @@ def test_models_of_other_trainers_bring_their_split(place, tmp_path, capsys):
     settings = "Namespace(eval={}, sh_degree=1, white_background=False, resolution=-1)"
     write_inria_folder(place / "kept", {7: splats}, settings.format(True))
     assert certify(place, tmp_path / "a", "--json", model="kept") == 0
-    assert json.loads(capsys.readouterr().out)["views"]["calibration"] == 5
+    known = json.loads(capsys.readouterr().out)
+    assert known["views"]["calibration"] == 5 and known["scene"]["held_out_by"] == "model"
     write_inria_folder(place / "seen", {7: splats}, settings.format(False))
     assert certify(place, tmp_path / "b", model="seen") == 2
     told = capsys.readouterr().err

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -48,19 +50,57 @@ def test_every_trainer_s_rule_is_read(tmp_path, splats, model):
 
 
 @pytest.mark.parametrize(
-    ("training", "held_out"),
+    ("training", "held_out", "by"),
     [
-        (Training(), [0, 8]),
-        (Training(split=3), [0, 3, 6]),
-        (Training(split=0.7), [3, 7]),
-        (Training(seen=("images/00.png",), kept_out=("images/04.png",)), [4]),
+        (Training(), [0, 8], "assumed"),
+        (Training(split=3), [0, 3, 6], "model"),
+        (Training(split=0.7), [3, 7], "model"),
+        (Training(seen=("images/00.png",), kept_out=("images/04.png",)), [4], "model"),
     ],
 )
-def test_the_model_s_word_fills_in_what_the_user_leaves_open(capture, training, held_out):
+def test_the_model_s_word_fills_in_what_the_user_leaves_open(capture, training, held_out, by):
     scene = load_capture(capture, CaptureOptions(), training)
     assert list(scene.held_out.names) == [f"images/{k:02d}.png" for k in held_out]
-    scene = load_capture(capture, CaptureOptions(holdout="2"), Training(split="none"))
-    assert len(scene.held_out) == 5
+    assert scene.details["held_out_by"] == by
+
+
+@pytest.mark.parametrize(
+    ("training", "seen"),
+    [
+        (Training(split="none"), "5 of the 5"),
+        (Training(split=3), "3 of the 5"),
+        (Training(split=0.7), "5 of the 5"),
+    ],
+)
+def test_the_model_s_word_stands_against_a_rule_but_not_against_a_list(
+    capture, tmp_path, training, seen
+):
+    """A trainer's rule knows nothing of photos that were registered later."""
+    with pytest.raises(SeenError, match=f"trained on {seen} held-out photos"):
+        load_capture(capture, CaptureOptions(holdout="2"), training)
+    (tmp_path / "later.txt").write_text("images/01.png\nimages/02.png\n")
+    listed = CaptureOptions(holdout=str(tmp_path / "later.txt"))
+    scene = load_capture(capture, listed, training)
+    assert len(scene.held_out) == 2 and scene.details["held_out_by"] == "user"
+
+
+def test_a_rule_of_the_user_s_is_his_word_where_the_model_is_silent(capture):
+    every_second = CaptureOptions(holdout="2")
+    assert load_capture(capture, every_second, Training()).details["held_out_by"] == "user"
+    same = load_capture(capture, every_second, Training(split=2))
+    assert same.details["held_out_by"] == "model"
+
+
+def test_a_dataset_s_own_split_is_what_trainers_follow(capture):
+    path = capture / "transforms.json"
+    content = json.loads(path.read_text())
+    names = [frame["file_path"] for frame in content["frames"]]
+    content |= {"train_filenames": names[:6], "test_filenames": names[6:]}
+    path.write_text(json.dumps(content))
+    for options in (CaptureOptions(), CaptureOptions(holdout="format")):
+        scene = load_capture(capture, options, Training(split=8))
+        assert list(scene.held_out.names) == names[6:]
+        assert scene.details["held_out_by"] == "model"
 
 
 def test_the_size_of_training_is_taken_unless_told(capture):

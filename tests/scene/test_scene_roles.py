@@ -22,7 +22,7 @@ from splatcert.scene import (
     require_labels,
     scene_from_tensors,
 )
-from splatcert.scene.roles import LabelError, LabelLedger, PixelSource
+from splatcert.scene.roles import LabelError, LabelLedger, LedgerEntry, PixelSource
 from splatcert.scene.scene import TensorPixels
 
 
@@ -92,16 +92,12 @@ def test_labels_are_handed_out_with_a_role_and_written_down(scene):
         SourceView,
     ]
     assert first[0].image().shape == (48, 64, 3)
-    assert held_out.ledger.as_dicts() == [
-        {"order": 0, "purpose": "calibration", "by": "certify", "views": ["photo_03.png"]},
-        {
-            "order": 1,
-            "purpose": "evaluation",
-            "by": "the table",
-            "views": ["photo_00.png", "photo_03.png", "photo_06.png"],
-        },
-        {"order": 2, "purpose": "source", "by": "learn", "views": ["photo_06.png"]},
-    ]
+    every = ("photo_00.png", "photo_03.png", "photo_06.png")
+    assert held_out.ledger.entries == (
+        LedgerEntry(0, "calibration", "certify", ("photo_03.png",)),
+        LedgerEntry(1, "evaluation", "the table", every),
+        LedgerEntry(2, "source", "learn", ("photo_06.png",)),
+    )
     assert held_out.ledger.views_seen("calibration") == {"photo_03.png"}
     assert held_out.ledger.views_seen() == set(held_out.names)
 
@@ -144,7 +140,7 @@ def test_scenes_travel_to_other_processes_without_their_pixels(scene):
     copy = pickle.loads(pickle.dumps(scene))
     assert size < 200_000
     assert torch.equal(copy.training[0].image(), scene.training[0].image())
-    assert copy.held_out.ledger.as_dicts() == scene.held_out.ledger.as_dicts()
+    assert copy.held_out.ledger.entries == scene.held_out.ledger.entries
     assert type(copy.held_out[0]) is QueryView
 
 

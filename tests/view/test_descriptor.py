@@ -105,13 +105,6 @@ def test_few_cameras_make_a_small_neighbourhood(count):
     assert found[1] == pytest.approx(np.mean(away))
 
 
-def test_geometry_from_stored_arrays_is_the_same():
-    geometry = CameraGeometry(CAMERAS, extent=3.0)
-    again = CameraGeometry.from_arrays(geometry.centres, geometry.axes, 3.0)
-    assert (again.features(QUERY) == geometry.features(QUERY)).all()
-    assert len(again) == len(CAMERAS)
-
-
 def test_cameras_that_cannot_describe_are_refused():
     with pytest.raises(DescriptorError, match="there are none"):
         CameraGeometry([], extent=1.0)
@@ -119,10 +112,6 @@ def test_cameras_that_cannot_describe_are_refused():
         CameraGeometry(CAMERAS[:1], extent=0.0)
     with pytest.raises(DescriptorError, match="0 of 14 training cameras are left"):
         CameraGeometry(CAMERAS, extent=1.0).features(QUERY, np.ones(14, dtype=bool))
-    with pytest.raises(DescriptorError, match="finite"):
-        CameraGeometry.from_arrays([[0, 0, np.nan]], [[0, 0, 1]], 1.0)
-    with pytest.raises(DescriptorError, match=r"\[T, 3\]"):
-        CameraGeometry.from_arrays([[0, 0, 0]], [[0, 1]], 1.0)
 
 
 def test_statistics_become_features():

@@ -170,17 +170,57 @@ def perfect_view(scene):
     return replace(scene, training=replace(scene.training, oracle=oracle))
 
 
+def photographed(name: str, seed: int, photo: str):
+    """Splats of its own, and one photo."""
+    marks = {"splats": f"{seed:064x}", "training 00.png": f"{photo} {seed}"}
+    return made_scene(name, seed, hashes=marks)
+
+
+def nameless(name: str, seed: int):
+    return made_scene(name, seed, hashes={})
+
+
 HELD_OUT = LearnConfig(views="held-out")
+
+
+def test_a_view_without_a_target_is_dropped_and_counted():
+    scenes = made_sources()
+    spoiled = perfect_view(scenes[0])
+    rows = np.delete(np.arange(60), 4)
+    table = {
+        name: getattr(spoiled.training, name)[rows]
+        for name in ("descriptors", "oracle", "field_means", "pixels", "psnr")
+    }
+    sources = learn_predictor([spoiled, *scenes[1:]], CONFIG).card["scenes"]
+    assert [row["dropped"] for row in sources] == [1, 0, 0, 0]
+    assert [row["views"] for row in sources] == [59, 60, 60, 60]
+    # The units are those of all training views, so only the number of views must agree.
+    names = tuple(spoiled.training.names[k] for k in rows)
+    without = replace(spoiled, training=replace(spoiled.training, names=names, **table))
+    found = learn_predictor([spoiled, *scenes[1:]], CONFIG).weights
+    assert found == pytest.approx(learn_predictor([without, *scenes[1:]], CONFIG).weights, abs=0.01)
+
+
+def test_captures_may_share_the_name_of_their_folder():
+    sources = [photographed("undistorted", 1, "ab"), photographed("undistorted", 2, "cd")]
+    card = learn_predictor(sources, CONFIG).card
+    assert [row["scene"] for row in card["scenes"]] == ["undistorted", "undistorted"]
 
 
 @pytest.mark.parametrize(
     ("scenes", "config", "message"),
     [
         ([], CONFIG, "at least one source scene"),
-        ([made_scene("x", 1), made_scene("x", 2)], CONFIG, "scene x was given twice"),
+        ([made_scene("x", 1), made_scene("x", 1)], CONFIG, "scene x was given twice:"),
+        (
+            [made_scene("x", 1), made_scene("y", 1)],
+            CONFIG,
+            r"scene x was given twice \(as x and y\)",
+        ),
+        ([photographed("x", 1, "ab"), photographed("y", 2, "ab")], CONFIG, "was given twice"),
+        ([nameless("x", 1), nameless("x", 2)], CONFIG, "scene x was given twice"),
         ([made_scene("x", 1, views=11)], CONFIG, "has 11 training views"),
-        ([unlabelled(made_scene("x", 1))], HELD_OUT, "30 of 30 held-out views have no positive"),
-        ([perfect_view(made_scene("x", 1))], CONFIG, "1 of 60 .*first 'training_004'"),
+        ([unlabelled(made_scene("x", 1))], HELD_OUT, "0 held-out views with a target and 30 w"),
     ],
 )
 def test_unusable_sources_are_refused(scenes, config, message):

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from splatcert.scale import LAMBDA_GRID
 from splatcert.view.descriptor import FEATURE_NAMES, SchemaError
 from splatcert.view.predictor import (
     LOG_BOUND,
@@ -74,7 +75,7 @@ def test_a_camera_from_another_world_still_gets_a_positive_number():
 numbers = st.floats(allow_nan=False, allow_infinity=False, width=64)
 
 
-@given(st.lists(numbers, min_size=24, max_size=24), numbers, st.fractions(0, 1, max_denominator=99))
+@given(st.lists(numbers, min_size=24, max_size=24), numbers, st.sampled_from(LAMBDA_GRID))
 def test_json_round_trip_is_exact(weights, intercept, shrinkage):
     predictor = made_predictor(
         weights=np.array(weights), intercept=intercept, lambda_a=shrinkage, lambda_b=1 - shrinkage
@@ -124,13 +125,19 @@ SWAPPED = [FEATURE_NAMES[1], FEATURE_NAMES[0], *FEATURE_NAMES[2:]]
         ({"intercept": float("inf")}, "intercept must be finite"),
         ({"intercept": "0"}, "intercept must be a number"),
         ({"ridge": -1.0}, "ridge penalty must be positive"),
-        ({"lambda_a": "5/4"}, r"lambda_a must lie in \[0, 1\]"),
+        ({"lambda_a": "5/4"}, "lambda_a must be one of 0, 1/4, 1/2, 3/4, 1, got 5/4"),
+        ({"lambda_b": "1/3"}, "lambda_b must be one of 0, 1/4, 1/2, 3/4, 1, got 1/3"),
         ({"lambda_a": "1/0"}, "lambda_a must be a fraction"),
         ({"lambda_b": "-1/2"}, "lambda_b must be a fraction"),
         ({"lambda_b": 0.5}, "lambda_b must be text"),
         ({"beta": "2"}, "beta must lie strictly between 0 and 1"),
         ({"beta": "one"}, "beta is not a number"),
         ({"card": []}, "card must be an object"),
+        ({"card": {"scenes": 5}}, "card.scenes must be a list, got 5"),
+        ({"card": {"scenes": {"truck": 1}}}, "card.scenes must be a list"),
+        ({"card": {"scenes": ["truck"]}}, r"card.scenes\[0\] must be an object, got 'truck'"),
+        ({"card": {"scenes": [{}, {"hashes": ["ab"]}]}}, r"scenes\[1\].hashes must be texts"),
+        ({"card": {"scenes": [{"hashes": {"a": 1}}]}}, r"scenes\[0\].hashes must be texts"),
         ({"card": {"x": float("nan")}}, "card must be made of finite numbers"),
     ],
 )

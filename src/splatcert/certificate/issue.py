@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timezone
 from fractions import Fraction
+from typing import cast
 
 import numpy as np
 
@@ -34,6 +35,7 @@ from splatcert.certificate.record import (
     FieldRecord,
     Guarantee,
     HandOver,
+    HeldOutBy,
     LabelRecord,
     Record,
     SceneRecord,
@@ -143,6 +145,7 @@ def scene_record(scene: Scene) -> SceneRecord:
         name=scene.path.name,
         format=scene.format,
         split=str(scene.details.get("split", "as given")),
+        held_out_by=cast("HeldOutBy", scene.details.get("held_out_by", "user")),
         sizes=dict(sorted(sizes.items())),
         extent=scene.extent,
     )

@@ -110,14 +110,33 @@ def place_mark(camera: Camera) -> str:
     return hashlib.sha256(pose).hexdigest()[:MARK_DIGITS]
 
 
-def learned_marks(card: Mapping[str, Any]) -> Iterator[tuple[str, str, Mark]]:
-    """Scene, view and mark of every label that a predictor with this card learned from."""
-    role = f"{card.get('views')} "
+@dataclass(frozen=True)
+class SourceMarks:
+    """Marks of one source scene's labels, by view."""
+
+    scene: str
+    learned: Mapping[str, Mark]
+    """Labels that the predictor learned from."""
+    others: Mapping[str, Mark]
+    """Further labels of the same capture."""
+
+
+def source_marks(card: Mapping[str, Any]) -> Iterator[SourceMarks]:
+    """What a predictor's card tells of the labels behind it, scene by scene."""
     for row in card.get("scenes", ()):
-        for name, text in row.get("hashes", {}).items():
-            if name.startswith(role):
-                photo, _, place = text.partition(" ")
-                yield str(row.get("scene")), name.removeprefix(role), Mark(photo, place)
+        marks: dict[bool, dict[str, Mark]] = {True: {}, False: {}}
+        for entry, text in row.get("hashes", {}).items():
+            role, _, name = entry.partition(" ")
+            photo, _, place = text.partition(" ")
+            if name:
+                marks[role == card.get("views")][name] = Mark(photo, place)
+        yield SourceMarks(str(row.get("scene")), learned=marks[True], others=marks[False])
+
+
+def has_known_origin(card: Mapping[str, Any]) -> bool:
+    """Whether a card names labels of every scene that was learned from."""
+    scenes = list(source_marks(card))
+    return bool(scenes) and all(scene.learned for scene in scenes)
 
 
 def joint_hash(parts: Mapping[str, str] | Iterable[str]) -> str:

@@ -15,6 +15,9 @@ from splatcert.conformal.exchangeability import PermutationTest
 FORMAT = "splatcert certificate"
 SCHEMA = 1
 """Of certificate.json; another one is refused."""
+HeldOutBy = Literal["model", "user", "assumed"]
+"""Who says that the model has not seen the held-out photos: its own run or settings, whoever
+held them out, or nobody."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,6 +141,7 @@ class SceneRecord:
     format: str
     split: str
     """How held-out views were chosen, in words."""
+    held_out_by: HeldOutBy
     sizes: dict[str, int]
     """Views of each size in pixels."""
     extent: float

@@ -13,10 +13,10 @@ import numpy as np
 
 from splatcert.certificate.provenance import (
     label_hash,
-    learned_marks,
     photo_file_hash,
     photo_mark,
     place_mark,
+    source_marks,
 )
 from splatcert.errors import InputError
 from splatcert.raster.frame_check import fit_photos, sample_photos
@@ -102,24 +102,31 @@ def refuse_informed_predictor(
 ) -> None:
     """A predictor that learned from labels which are to calibrate now.
 
-    Before labels are handed out, a held-out view of the same name at the same place in a
-    scene of the same name is enough; afterwards, the same photograph anywhere.
+    Before labels are handed out, held-out views of the same name at the same place are
+    enough, unless only they agree: made scenes share the path of their test cameras.
+    Afterwards, the same photograph anywhere.
     """
-    learned = [] if predictor is None else list(learned_marks(predictor.card))
-    places = {(where, name, mark.place) for where, name, mark in learned}
-    photos = {mark.photo for _, _, mark in learned}
-    shared = sorted(
-        {
-            v.name
-            for v in scene.held_out
-            if (scene.path.name, v.name, place_mark(v.camera)) in places
-        }
-        | {v.name for v in calibration if photo_mark(label_hash(v), photo_file_hash(v)) in photos}
-    )
+    sources = [] if predictor is None else list(source_marks(predictor.card))
+    places = {(name, place_mark(camera)) for name, camera in scene.cameras.items()}
+    shared: set[str] = set()
+    for source in sources:
+        others = {(name, mark.place) for name, mark in source.others.items()}
+        if source.scene == scene.path.name or not others or others & places:
+            learned = {(name, mark.place) for name, mark in source.learned.items()}
+            shared |= {name for name, _ in learned & places} & set(scene.held_out.names)
+    photos = {mark.photo for source in sources for mark in source.learned.values()}
+    if photos:
+        shared |= {view.name for view in calibration if _photo_mark(view) in photos}
     if shared:
         raise InformedPredictorError(
             f"the predictor learned from labels of {len(shared)} views that are to calibrate now: "
-            f"{listed(shared)}.\n"
+            f"{listed(sorted(shared))}.\n"
             "  Its scale has seen them, so the guarantee would not hold. Use a predictor learned "
             "on\n  other scenes, or --predictor none."
         )
+
+
+def _photo_mark(view: CalibrationView) -> str:
+    """Mark of a view's photograph, which is decoded only where it has no file."""
+    file = photo_file_hash(view)
+    return photo_mark(label_hash(view) if file is None else "", file)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from dataclasses import field as setting
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -18,13 +18,17 @@ from splatcert.console import say, stages
 
 if TYPE_CHECKING:
     from splatcert.certificate.certificate import Certificate
-    from splatcert.commands.trained import Training
-    from splatcert.scene.scene import Scene
+    from splatcert.certificate.record import HeldOutBy
     from splatcert.view.predictor import ViewPredictor
 
 Colour = tuple[float, float, float]
 DOUBTFUL = 0.05
 """P-values below it are pointed out."""
+HELD_OUT_BY: dict[HeldOutBy, str] = {
+    "model": "what its own run or settings say",
+    "user": "the statement of whoever held them out",
+    "assumed": "assumed: the file does not say",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,11 +71,11 @@ class Certify:
         from splatcert.artefacts import owned_folder
         from splatcert.certificate.refusals import refuse_unfit_views
         from splatcert.certificate.request import Request
-        from splatcert.commands.frames import load_for_scene
+        from splatcert.commands.frames import chosen_background, load_for_scene
         from splatcert.commands.trained import load_capture, training_of
         from splatcert.conformal.calibrate import CalibrationTooSmall
         from splatcert.conformal.levels import parse_level
-        from splatcert.pipeline import certify, refuse_early
+        from splatcert.pipeline import refuse_early, run_phases
 
         for name in ("alpha", "beta"):
             parse_level(getattr(self, name), name)
@@ -80,12 +84,13 @@ class Certify:
         scene = load_capture(self.data, self.capture, training)
         refuse_unfit_views(scene)
         predictor = self._predictor()
-        why, background = self._background(training, scene)
+        why, background = chosen_background(self.background, training.background, self.model, scene)
         config = self._config(background)
         placed = load_for_scene(
             self.model, scene, background=background, backend=self.engine.backend
         )
-        refuse_early(Request(scene, placed.splats, config, self.engine.backend), predictor)
+        request = Request(scene, placed.splats, config, self.engine.backend)
+        refuse_early(request, predictor)
         if not self.json:
             photos = f"{len(scene.training)} training, {len(scene.held_out)} held-out photos"
             say("capture", f"{photos}; {scene.details.get('split')}")
@@ -95,15 +100,7 @@ class Certify:
             say("back end", engine)
         with owned_folder(self.output, "certifying"), stages() as report, catch_warnings():
             simplefilter("ignore", CalibrationTooSmall)  # it is told below, in words
-            certificate = certify(
-                scene,
-                placed.splats,
-                config,
-                predictor,
-                backend=self.engine.backend,
-                folder=self.output,
-                report=report,
-            )
+            certificate = run_phases(replace(request, report=report), predictor, self.output)
             certificate.save(self.output)
         if self.json:
             print(json.dumps(facts(certificate, self.output), indent=2))
@@ -137,17 +134,6 @@ class Certify:
             else load_predictor(Path(self.predictor))
         )
 
-    def _background(self, training: Training, scene: Scene) -> tuple[str, Colour]:
-        """The colour behind the splats, and why this one."""
-        from splatcert.commands.frames import background_of
-        from splatcert.splats.files import describe_model
-
-        if self.background is not None:
-            return "as asked", self.background
-        if training.background is not None:
-            return "as the model was trained", training.background
-        return background_of(describe_model(self.model), scene)
-
 
 def words(certificate: Certificate) -> dict[str, str]:
     """What a certificate says, for people: the guarantee first, doubts and estimates after."""
@@ -176,6 +162,8 @@ def words(certificate: Certificate) -> dict[str, str]:
 
 def predictor_words(certificate: Certificate) -> str:
     """Where the view factor comes from."""
+    from splatcert.certificate.provenance import has_known_origin
+
     rule = certificate.rule
     if rule.predictor is None:
         return f"none: every view has factor 1, the shape counts by lambda_b = {rule.lambda_b}"
@@ -185,6 +173,11 @@ def predictor_words(certificate: Certificate) -> str:
         if rule.predictor.beta == certificate.beta
         else (f"; it was learned for beta = {rule.predictor.beta}, which costs width, not validity")
     )
+    if not has_known_origin(rule.predictor.card):
+        other += (
+            "; origin unknown: its card does not name the photos it learned from, so nobody can "
+            "check that they are not these"
+        )
     return (
         f"learned on {scenes} scenes, lambda_a = {rule.lambda_a}, lambda_b = {rule.lambda_b}, "
         f"hash {rule.predictor.sha256[:12]}{other}"
@@ -211,7 +204,8 @@ def assumption_words(certificate: Certificate) -> str:
     )
     return (
         "a new view is exchangeable with the calibration views; by a permutation test against "
-        f"capture order and pose {verdict} ({test.in_words()})"
+        f"capture order and pose {verdict} ({test.in_words()}); that the model has not seen the "
+        f"held-out photos is {HELD_OUT_BY[certificate.record.scene.held_out_by]}"
     )
 
 

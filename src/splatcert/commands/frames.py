@@ -90,6 +90,17 @@ def _rebuilt(
     return PlacedModel(best.restore(splats), how, best.fit, fits[1].fit.psnr)
 
 
+def chosen_background(
+    asked: Colour | None, trained: Colour | None, model: Path, scene: Scene | None
+) -> tuple[str, Colour]:
+    """The colour to render on, and why: the user's, the run's, else `background_of`."""
+    if asked is not None:
+        return "as asked", asked
+    if trained is not None:
+        return "as the model was trained", trained
+    return background_of(describe_model(model), scene)
+
+
 def background_of(info: ModelInfo, scene: Scene | None) -> tuple[str, Colour]:
     """The colour behind a model's splats, and why this one."""
     if info.background is not None:

@@ -76,6 +76,10 @@ def show(predictor: ViewPredictor) -> None:
         print(f"  {row[0].ljust(len(first))}  {'  '.join(rest)}")
     say("saving", "of width against a constant scale, predicted by " + str(card["left_out"]))
     say("learned", f"from {card['views']} views at beta = {predictor.beta}")
+    if dropped := sum(row["dropped"] for row in card["scenes"]):
+        say(
+            "dropped", f"{dropped} views without a target: no photo, no pixel that counts, no error"
+        )
     say(
         "chosen",
         f"ridge {predictor.ridge:g}, lambda_a {predictor.lambda_a}, lambda_b {predictor.lambda_b}",

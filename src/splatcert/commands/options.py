@@ -62,6 +62,11 @@ class CaptureOptions:
             return int(self.holdout)
         return None if self.holdout == "none" else self.holdout
 
+    @property
+    def names_photos(self) -> bool:
+        """Whether held-out photos are named in a file, one by one."""
+        return isinstance(self.split, str) and self.split not in ("auto", "format")
+
     def load(self, path: Path) -> Scene:
         """The scene as asked for."""
         from splatcert.scene.load import load_scene

@@ -16,7 +16,6 @@ from splatcert.console import output_folder, progress, say
 
 if TYPE_CHECKING:
     from splatcert.scene.cameras import Camera
-    from splatcert.scene.scene import Scene
     from splatcert.splats.gaussians import Splats
 
 Colour = tuple[float, float, float]
@@ -78,7 +77,7 @@ class Render:
         say("wrote", f"{folder}/{next(iter(files.values()))}" + (" ..." if len(files) > 1 else ""))
 
     def _job_of_capture(self) -> _Job:
-        from splatcert.commands.frames import load_for_scene
+        from splatcert.commands.frames import chosen_background, load_for_scene
         from splatcert.scene.load import load_scene
 
         assert self.data is not None
@@ -87,7 +86,7 @@ class Render:
         names = chosen.get(self.views, tuple(scene.cameras))
         if not names:
             raise OptionError(f"{self.data} has no {self.views} view.\n  Try --views all.")
-        background = self._background(scene)
+        background = chosen_background(self.background, None, self.model, scene)
         placed = load_for_scene(
             self.model, scene, background=background[1], backend=self.engine.backend
         )
@@ -95,20 +94,13 @@ class Render:
         return _Job(placed.splats, cameras, placed.words(), background)
 
     def _job_of_list(self, path: Path) -> _Job:
+        from splatcert.commands.frames import chosen_background
         from splatcert.scene.camera_list import read_camera_list
         from splatcert.splats.files import load_splats
 
         splats = load_splats(self.model)
-        return _Job(splats, read_camera_list(path), "as stored", self._background(None))
-
-    def _background(self, scene: Scene | None) -> tuple[str, Colour]:
-        """The colour behind the splats, and why this one."""
-        from splatcert.commands.frames import background_of
-        from splatcert.splats.files import describe_model
-
-        if self.background is not None:
-            return "as asked", self.background
-        return background_of(describe_model(self.model), scene)
+        background = chosen_background(self.background, None, self.model, None)
+        return _Job(splats, read_camera_list(path), "as stored", background)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,18 +10,19 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from splatcert.certificate.record import HeldOutBy
 from splatcert.commands.options import CaptureOptions
 from splatcert.errors import InputError
 from splatcert.scene.load import load_scene
 from splatcert.scene.paths import listed
 from splatcert.scene.scene import Scene
-from splatcert.scene.splits import Holdout
+from splatcert.scene.splits import OWN_SPLIT, Holdout
 from splatcert.splats.files import Split, describe_model
 
 Colour = tuple[float, float, float]
@@ -91,36 +92,64 @@ def load_capture(data: Path, capture: CaptureOptions, training: Training) -> Sce
     """The capture, with the views held out that the model has not seen.
 
     What the user asks for goes first; what the model says fills in the rest. A held-out
-    view that the model was trained on is refused either way.
+    view that the model was trained on is refused either way. A rule in a trainer's settings
+    knows nothing of photos that were added later: those may be named in a file, which is
+    then the user's statement.
+
+    `details["held_out_by"]` of the scene says how the split is known, see `HeldOutBy`.
     """
     options: dict[str, Any] = {
         "images": capture.images,
         "resolution": capture.resolution or training.long_side,
     }
-    holdout = capture.split
-    if holdout == "auto":
-        holdout = _kept_out(data, training, options)
-    scene = load_scene(data, holdout=holdout, **options)
-    if both := sorted(set(scene.held_out.names) & set(training.seen or ())):
-        raise SeenError(
-            f"the model was trained on {len(both)} of the {len(scene.held_out)} held-out photos: "
-            f"{listed(both)}.\n"
-            "  Photos that it has seen cannot calibrate. Leave --holdout out, to take those that "
-            "its\n  run kept out, or train again with this split."
-        )
-    return scene
+    asked, told = capture.split, _told(data, training, options)
+    if asked == "auto" and told is None:
+        raise SeenError(f"the model has seen every photo of its capture.\n{HOW_TO_HOLD_OUT}")
+    scene = load_scene(data, holdout=told if asked == "auto" else asked, **options)
+    by: HeldOutBy = "model"
+    if told == "auto":
+        by = "assumed" if asked == "auto" else "user"
+    elif training.seen is None and capture.names_photos:
+        by = "user"
+    elif asked != "auto":
+        seen = training.seen
+        if seen is None:
+            seen = load_scene(data, holdout=told, **options).training.names
+        _refuse_seen(scene, seen, told)
+    return replace(scene, details={**scene.details, "held_out_by": by})
 
 
-def _kept_out(data: Path, training: Training, options: dict[str, Any]) -> Holdout:
-    """The split as the model tells it, or "auto" where it tells nothing."""
+def _refuse_seen(scene: Scene, seen: Sequence[str], told: Holdout) -> None:
+    """Held-out photos among those that the model was trained on."""
+    both = sorted(set(scene.held_out.names) & set(seen))
+    if not both:
+        return
+    what_to_do = (
+        HOW_TO_HOLD_OUT
+        if told is None
+        else "  Photos that it has seen cannot calibrate. Leave --holdout out, to take those that "
+        "its\n  run kept out, or train again with this split."
+    )
+    raise SeenError(
+        f"the model was trained on {len(both)} of the {len(scene.held_out)} held-out photos: "
+        f"{listed(both)}.\n{what_to_do}"
+    )
+
+
+def _told(data: Path, training: Training, options: dict[str, Any]) -> Holdout:
+    """The split as the model tells it: None where it has seen all, "auto" where it is silent."""
     if training.kept_out is not None:
         return training.kept_out
+    if training.split is None:
+        return "auto"
     if training.split == "none":
-        raise SeenError(f"the model has seen every photo of its capture.\n{HOW_TO_HOLD_OUT}")
+        return None
+    usual = load_scene(data, holdout="auto", **options)
+    if usual.details.get("split") == OWN_SPLIT:
+        return "format"  # trainers follow the files of such a dataset, whatever their rule
     if isinstance(training.split, float):
-        names = tuple(load_scene(data, holdout=None, **options).cameras)
-        return evaluation_share(names, training.split)
-    return "auto" if training.split is None else training.split
+        return evaluation_share(tuple(usual.cameras), training.split)
+    return training.split
 
 
 def evaluation_share(names: Sequence[str], share: float) -> tuple[str, ...]:

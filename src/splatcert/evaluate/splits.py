@@ -66,11 +66,6 @@ class SplitEstimate:
         """Mean width over splits: infinite if any split had too few calibration views."""
         return float(self.widths.mean())
 
-    @property
-    def unbounded(self) -> int:
-        """Number of splits with an infinite threshold."""
-        return int(np.isinf(self.thresholds).sum())
-
 
 def estimate(
     oracle: ArrayLike, factor: ArrayLike, alpha: Level, splits: NDArray[np.bool_]

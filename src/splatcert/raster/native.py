@@ -52,7 +52,7 @@ def renderer_identity() -> dict[str, object]:
     }
 
 
-def _plain(tensor: Tensor) -> Tensor:
+def plain_floats(tensor: Tensor) -> Tensor:
     """A detached, contiguous float32 CPU tensor, as the kernels take it."""
     return tensor.detach().to(device="cpu", dtype=torch.float32).contiguous()
 
@@ -67,10 +67,10 @@ def prepare(
 ) -> _native.PreparedView:
     """Project, cull and sort once; the result serves any number of passes."""
     return _native.PreparedView(
-        _plain(means),
-        _plain(quats),
-        _plain(log_scales),
-        _plain(logit_opacities),
+        plain_floats(means),
+        plain_floats(quats),
+        plain_floats(log_scales),
+        plain_floats(logit_opacities),
         camera.world_to_camera.copy(),  # the binding takes no read-only array
         camera.fx,
         camera.fy,
@@ -104,21 +104,21 @@ class NativeView:
 
     def composite(self, values: Tensor) -> Tensor:
         """A: [N, D] to [H, W, D]."""
-        values = _plain(values)
+        values = plain_floats(values)
         image = _native.empty([self.camera.height, self.camera.width, values.shape[1]])
         self._prepared.composite(values, image)
         return image
 
     def scatter(self, image: Tensor) -> Tensor:
         """A transposed: [H, W, D] to [N, D]."""
-        image = _plain(image)
+        image = plain_floats(image)
         values = _native.empty([len(self._splats), image.shape[2]])
         self._prepared.scatter(image, values)
         return values
 
     def normal(self, values: Tensor) -> Tensor:
         """A transposed times A: [N, D] to [N, D]."""
-        values = _plain(values)
+        values = plain_floats(values)
         result = _native.empty(list(values.shape))
         self._prepared.normal(values, result)
         return result
@@ -126,7 +126,7 @@ class NativeView:
     def colours(self) -> Tensor:
         """Colour of each drawn Gaussian towards this camera, [N, 3]."""
         colours = _native.empty([len(self._splats), 3])
-        means, sh = _plain(self._splats.means), _plain(self._splats.sh)
+        means, sh = plain_floats(self._splats.means), plain_floats(self._splats.sh)
         self._prepared.shade(means, sh, self._splats.sh_degree, colours)
         return colours
 
@@ -171,8 +171,8 @@ class _Composite(torch.autograd.Function):
         ctx, prepared, screen, means, quats, log_scales, logit_opacities, values, height, width
     ):
         """Composite, keeping what the adjoint needs."""
-        geometry = [_plain(t) for t in (means, quats, log_scales, logit_opacities)]
-        values = _plain(values)
+        geometry = [plain_floats(t) for t in (means, quats, log_scales, logit_opacities)]
+        values = plain_floats(values)
         image = _native.empty([height, width, values.shape[1]])
         prepared.composite(values, image)
         ctx.prepared, ctx.screen = prepared, screen
@@ -189,7 +189,7 @@ class _Composite(torch.autograd.Function):
             _native.empty([len(values), 2]) if ctx.screen and ctx.screen.want_absolute else None
         )
         ctx.prepared.backward(
-            *geometry, values, image, _plain(grad_image), *grads, means2d, absolute
+            *geometry, values, image, plain_floats(grad_image), *grads, means2d, absolute
         )
         if ctx.screen is not None:
             ctx.screen.means2d, ctx.screen.absolute = means2d, absolute
@@ -203,7 +203,7 @@ class _Shade(torch.autograd.Function):
     @staticmethod
     def forward(ctx, prepared, means, sh, degree):  # type: ignore[override]
         """Evaluate max(0, SH + 0.5) for drawn Gaussians."""
-        means, sh = _plain(means), _plain(sh)
+        means, sh = plain_floats(means), plain_floats(sh)
         colours = _native.empty([len(means), 3])
         prepared.shade(means, sh, degree, colours)
         ctx.prepared, ctx.degree = prepared, degree
@@ -216,7 +216,7 @@ class _Shade(torch.autograd.Function):
         means, sh = ctx.saved_tensors
         grad_means, grad_sh = _native.empty(list(means.shape)), _native.empty(list(sh.shape))
         ctx.prepared.shade_backward(
-            means, sh, ctx.degree, _plain(grad_colours), False, grad_means, grad_sh
+            means, sh, ctx.degree, plain_floats(grad_colours), False, grad_means, grad_sh
         )
         return None, grad_means, grad_sh, None
 

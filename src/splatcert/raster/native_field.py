@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from splatcert import _native
-from splatcert.raster.native import NativeView
+from splatcert.raster.native import NativeView, plain_floats
 
 
 def field_values(view: NativeView, coefficients: Tensor) -> Tensor:
     """The field c . phi(d) of each drawn Gaussian, [N, K] to [N]; zero where it is not drawn."""
     values = _native.empty([len(coefficients)])
-    _native.field_values(view._prepared, _means(view), _floats(coefficients), values)
+    _native.field_values(view._prepared, _means(view), plain_floats(coefficients), values)
     return values
 
 
@@ -26,7 +26,9 @@ def add_field_normal(
     view: NativeView, coefficients: Tensor, mask: Tensor | None, result: Tensor
 ) -> None:
     """Add the normal operator's image of the coefficients to `result`, both [N, K]."""
-    _native.field_normal(view._prepared, _means(view), _floats(coefficients), _bytes(mask), result)
+    _native.field_normal(
+        view._prepared, _means(view), plain_floats(coefficients), _bytes(mask), result
+    )
 
 
 def add_survey(
@@ -50,7 +52,7 @@ def add_survey(
         view._prepared,
         _means(view),
         view.colours(),
-        _floats(photo),
+        plain_floats(photo),
         background,
         _bytes(mask),
         support,
@@ -63,11 +65,7 @@ def add_survey(
 
 
 def _means(view: NativeView) -> Tensor:
-    return _floats(view._splats.means)
-
-
-def _floats(tensor: Tensor) -> Tensor:
-    return tensor.detach().to(device="cpu", dtype=torch.float32).contiguous()
+    return plain_floats(view._splats.means)
 
 
 def _bytes(mask: Tensor | None) -> Tensor | None:

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from splatcert import _native
-from splatcert.raster.native import NativeView
+from splatcert.raster.native import NativeView, plain_floats
 
 CHANNELS, MAPS = 10, 5
 
@@ -37,7 +36,11 @@ def pack_query(view: NativeView, traits: Tensor) -> Tensor:
     values = _native.empty([len(traits), CHANNELS])
     splats = view._splats
     _native.pack_query(
-        view._prepared, _floats(splats.means), _floats(splats.sh), _floats(traits), values
+        view._prepared,
+        plain_floats(splats.means),
+        plain_floats(splats.sh),
+        plain_floats(traits),
+        values,
     )
     return values
 
@@ -55,9 +58,9 @@ def render_query(
     splats = view._splats
     moments = _native.render_query(
         view._prepared,
-        _floats(splats.means),
-        _floats(splats.sh),
-        _floats(traits),
+        plain_floats(splats.means),
+        plain_floats(splats.sh),
+        plain_floats(traits),
         background,
         field_floor,
         center,
@@ -70,7 +73,3 @@ def render_query(
 def summarise_maps(maps: Tensor) -> list[float]:
     """Mean, 10th and 50th percentile of each map, of the luminance those of its slope."""
     return _native.summarise_maps(maps)
-
-
-def _floats(tensor: Tensor) -> Tensor:
-    return tensor.detach().to(device="cpu", dtype=torch.float32).contiguous()

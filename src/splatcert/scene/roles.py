@@ -164,13 +164,6 @@ class LabelLedger:
         chosen = [e for e in self._entries if not purposes or e.purpose in purposes]
         return frozenset(name for entry in chosen for name in entry.views)
 
-    def as_dicts(self) -> list[dict[str, object]]:
-        """For a certificate: plain values in order."""
-        return [
-            {"order": e.order, "purpose": e.purpose, "by": e.by, "views": list(e.views)}
-            for e in self._entries
-        ]
-
 
 ROLE_OF: dict[Purpose, type[LabelledView]] = {
     "calibration": CalibrationView,

@@ -14,6 +14,8 @@ from splatcert.scene.paths import listed
 
 Holdout = int | str | tuple[str, ...] | os.PathLike[str] | None
 DEFAULT_EVERY = 8
+OWN_SPLIT = "the dataset's own split"
+"""The rule in words where the format declares one."""
 
 
 class SplitError(InputError):
@@ -111,7 +113,7 @@ def _by_list(names: Sequence[str], path: Path) -> dict[str, Part]:
 def _own(dataset: Dataset) -> tuple[dict[str, Part], str]:
     """The split that the format declares, or COLMAP's `test.txt` beside the model."""
     if dataset.split is not None:
-        return dataset.split, "the dataset's own split"
+        return dataset.split, OWN_SPLIT
     listing = dataset.source / "test.txt"
     if dataset.format == "colmap" and listing.is_file():
         names = [shot.name for shot in dataset.shots]

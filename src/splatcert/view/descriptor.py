@@ -13,7 +13,7 @@ from math import log
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from splatcert.errors import InputError
 from splatcert.scene.cameras import Camera
@@ -105,22 +105,8 @@ class CameraGeometry:
     def __init__(self, cameras: Sequence[Camera], extent: float) -> None:
         centres = np.array([camera.centre for camera in cameras]).reshape(-1, 3)
         axes = np.array([camera.forward for camera in cameras]).reshape(-1, 3)
-        self._set(centres, axes, extent)
-
-    @classmethod
-    def from_arrays(cls, centres: ArrayLike, axes: ArrayLike, extent: float) -> CameraGeometry:
-        """From stored centres and unit viewing axes, [T, 3] each."""
-        geometry = cls.__new__(cls)
-        geometry._set(np.array(centres, dtype=float), np.array(axes, dtype=float), extent)
-        return geometry
-
-    def _set(self, centres: NDArray[np.float64], axes: NDArray[np.float64], extent: float) -> None:
-        if centres.ndim != 2 or centres.shape[1] != 3 or axes.shape != centres.shape:
-            raise DescriptorError(f"cameras are [T, 3], got {centres.shape} and {axes.shape}")
         if not len(centres):
             raise DescriptorError("a view is described by its training cameras; there are none")
-        if not (np.isfinite(centres).all() and np.isfinite(axes).all()):
-            raise DescriptorError("training cameras must be finite")
         if not (np.isfinite(extent) and extent > 0):
             raise DescriptorError(
                 f"the scene's extent is {extent}: all training cameras stand at one point.\n"

@@ -53,6 +53,8 @@ class Source:
     """a* at each shape of LAMBDA_GRID, [n, 5]."""
     splits: NDArray[np.bool_]
     """[count, n]."""
+    dropped: int = 0
+    """Further views, without a target."""
 
     def target(self, shape: int) -> Array:
         """Log a* at shape `shape` of the grid, centred, [n]."""
@@ -194,40 +196,52 @@ def _relative_widths(sources: Sequence[Source], shapes: Sequence[LeftOut]) -> Ar
 
 
 def _distinct(scenes: Sequence[SceneViews]) -> Sequence[SceneViews]:
+    """Scenes of different captures; folders may be called as they like."""
     if not scenes:
         raise LearnError("a view predictor needs at least one source scene, got none")
-    names = [scene.scene for scene in scenes]
-    twice = {name for name in names if names.count(name) > 1}
-    if twice:
-        raise LearnError(
-            f"scene {min(twice)} was given twice: leaving one out would leave it in.\n"
-            "  Give every source scene once."
-        )
+    known: dict[str, SceneViews] = {}
+    for scene in scenes:
+        identity = _identity(scene)
+        if twin := next((known[mark] for mark in identity if mark in known), None):
+            names = sorted({twin.scene, scene.scene})
+            again = "" if len(names) == 1 else f" (as {' and '.join(names)})"
+            raise LearnError(
+                f"scene {names[0]} was given twice{again}: leaving one out would leave it in.\n"
+                "  Give every capture once."
+            )
+        known |= dict.fromkeys(identity, scene)
     return scenes
 
 
+def _identity(scene: SceneViews) -> list[str]:
+    """What no other capture shares: the hash of its splats and those of its photos."""
+    marks = {name: text.partition(" ")[0] for name, text in scene.hashes.items()}
+    return sorted(set(marks.values())) or [f"name {scene.scene}"]
+
+
 def _source(scene: SceneViews, config: LearnConfig, beta: Fraction) -> Source:
-    """A scene's views in its own units, checked to have targets."""
+    """A scene's views in its own units, those with a target.
+
+    There is none for a view without a photo, one that is masked altogether, and one that
+    is rendered without any error.
+    """
     check_schema(scene.schema, f"the views of scene {scene.scene}")
     table = scene.views(config.views)
-    calibration = calibration_size(len(table))
-    if len(table) <= calibration:
-        raise LearnError(
-            f"scene {scene.scene} has {len(table)} {config.views} views; widths are compared on "
-            f"splits of at least {calibration + 1}.\n  Leave it out, or use its other views."
-        )
     oracle = np.stack([scene.oracle(config.views, beta, value) for value in LAMBDA_GRID], axis=1)
     usable = np.isfinite(oracle).all(axis=1) & (oracle > 0).all(axis=1)
-    if not usable.all():
-        first = table.names[int(np.flatnonzero(~usable)[0])]
+    count = int(usable.sum())
+    calibration = calibration_size(count)
+    if count <= calibration:
+        unusable = len(table) - count
+        without = f" with a target and {unusable} without" if unusable else ""
         raise LearnError(
-            f"scene {scene.scene}: {int((~usable).sum())} of {len(table)} {config.views} views "
-            f"have no positive target, first {first!r}.\n"
-            "  Compute its views again with labels for this group."
+            f"scene {scene.scene} has {count} {config.views} views{without}; widths are compared "
+            f"on splits of at least {calibration + 1}.\n  Leave it out, or use its other views."
         )
     units = FeatureUnits.from_descriptors(scene.training.descriptors)
-    splits = draw_splits(len(table), calibration, config.splits, config.seed)
-    return Source(scene, units.standardise(table.descriptors), oracle, splits)
+    splits = draw_splits(count, calibration, config.splits, config.seed)
+    features = units.standardise(table.descriptors[usable])
+    return Source(scene, features, oracle[usable], splits, dropped=len(table) - count)
 
 
 def _card(
@@ -270,6 +284,7 @@ def _card_row(source: Source, at: int, chosen: LeftOut, lambda_a: Fraction) -> d
     return {
         "scene": source.views.scene,
         "views": len(source.features),
+        "dropped": source.dropped,
         "spearman": rank_correlation(chosen.logs[at], oracle),
         "saving": {
             "full": source.saving(chosen.shape, factor),

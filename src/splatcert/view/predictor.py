@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from splatcert.artefacts import write_text_whole
 from splatcert.conformal.levels import LevelError, parse_level
 from splatcert.errors import InputError
+from splatcert.scale import LAMBDA_GRID
 from splatcert.view.descriptor import FEATURE_NAMES, SchemaError, check_schema
 
 FORMAT = "splatcert view predictor"
@@ -104,11 +105,14 @@ class ViewPredictor:
         if not (np.isfinite(weights).all() and math.isfinite(self.intercept)):
             raise PredictorError("weights and intercept must be finite")
         for name in ("lambda_a", "lambda_b"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise PredictorError(f"{name} must lie in [0, 1], got {getattr(self, name)}")
+            if getattr(self, name) not in LAMBDA_GRID:
+                # Scores are kept at these shapes alone, and shapes are chosen before labels.
+                known = ", ".join(map(str, LAMBDA_GRID))
+                raise PredictorError(f"{name} must be one of {known}, got {getattr(self, name)}")
         if not (math.isfinite(self.ridge) and self.ridge > 0):
             raise PredictorError(f"the ridge penalty must be positive, got {self.ridge}")
         parse_level(self.beta, "beta")
+        _check_card(self.card)
 
     def raw(self, descriptors: ArrayLike, units: FeatureUnits) -> NDArray[np.float64]:
         """Predicted difficulty before its unit is fixed, positive, [n, 24] to [n], [24] to []."""
@@ -142,6 +146,21 @@ class ViewPredictor:
     def save(self, path: Path) -> None:
         """Write it as JSON, whole or not at all."""
         write_text_whole(path, json.dumps(self.to_json(), indent=1, allow_nan=False) + "\n")
+
+
+def _check_card(card: Mapping[str, Any]) -> None:
+    """Entries that programs go by: the source scenes, and the marks of their labels."""
+    scenes = card.get("scenes", [])
+    if not isinstance(scenes, (list, tuple)):
+        raise PredictorError(f"card.scenes must be a list, got {scenes!r:.60}")
+    for at, row in enumerate(scenes):
+        if not isinstance(row, Mapping):
+            raise PredictorError(f"card.scenes[{at}] must be an object, got {row!r:.60}")
+        marks = row.get("hashes", {})
+        if not isinstance(marks, Mapping) or not all(isinstance(m, str) for m in marks.values()):
+            raise PredictorError(
+                f"card.scenes[{at}].hashes must be texts by name, got {marks!r:.60}"
+            )
 
 
 def load_predictor(path: Path) -> ViewPredictor:

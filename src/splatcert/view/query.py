@@ -27,6 +27,7 @@ from splatcert.field.support import Support
 from splatcert.raster.interface import Backend, View, open_view
 from splatcert.raster.native import NativeView
 from splatcert.raster.native_query import Rendered, render_query, summarise_maps
+from splatcert.scale import shrink
 from splatcert.scene.cameras import Camera
 from splatcert.splats.gaussians import Splats
 from splatcert.view.descriptor import EPSILON0, CameraGeometry, DescriptorError, assemble
@@ -60,10 +61,9 @@ class Query:
     def shape(self, lambda_b: Fraction | float) -> Tensor:
         """b~ = (1 - lambda_b) + lambda_b * b / mean(b), [H, W] (eq:shrinkage).
 
-        As `scale.shrink` has it, to the bit, but with the mean known and one tensor made.
+        As `scale.shape` has it, with the mean known.
         """
-        kept = float(lambda_b)
-        return self.field.div(self.field_mean).mul_(kept).add_(1 - kept)
+        return shrink(self.field, self.field_mean, lambda_b)
 
 
 @dataclass(frozen=True, eq=False)
