@@ -39,6 +39,7 @@ from splatcert.conformal.statement import state_guarantee
 from splatcert.errors import InputError
 from splatcert.evaluate.views import SceneViews
 from splatcert.scene.paths import listed
+from splatcert.scene.scene import extent_of
 
 ROUNDING = 1e-9
 """Relative difference between two ways of computing one number."""
@@ -121,6 +122,14 @@ def _roles(stored: Stored) -> str:
     return f"{len(record.training)} training, {len(record.calibration)} calibration, " + (
         f"{len(record.unlabelled)} without a photo; no view has two roles"
     )
+
+
+def _extent(stored: Stored) -> str:
+    """The unit of distances, which descriptors and boxes of a new camera rest on."""
+    found = extent_of([view.camera.camera() for view in stored.record.training])
+    extent = stored.record.scene.extent
+    require(_close(extent, found), f"stored {extent}, from the training cameras {found}")
+    return f"{found:.6g}, from the training cameras"
 
 
 def _levels(stored: Stored) -> str:
@@ -261,6 +270,7 @@ QUESTIONS: dict[str, Callable[[Stored], str]] = {
     "threshold": _order_statistic,
     "second road": _risk_control,
     "roles": _roles,
+    "extent": _extent,
     "scores": _scores,
     "scale": _scale,
     "labels": _frozen,
