@@ -14,7 +14,7 @@ import pytest
 
 from certified_capture import HELD_OUT, NAMES, made_capture, made_model, made_truth
 from splatcert.artefacts import file_hash as hash_of
-from splatcert.certificate.compare import APART, TOLERANCE
+from splatcert.certificate.compare import APART, TOLERANCE, compare
 from splatcert.certificate.difference import differences
 from splatcert.certificate.freeze import freeze_hash
 from splatcert.certificate.honesty import estimate_by_splits
@@ -265,6 +265,14 @@ def test_every_entry_that_can_be_computed_again_is_compared(certificate):
         change(content)
         assert list(differences(content, plain, TOLERANCE, apart=APART)) == [place]
     assert not list(differences(plain, plain, TOLERANCE))
+
+
+def test_a_finite_threshold_is_not_an_infinite_one(certificate):
+    promise = replace(certificate.record.guarantee, threshold=float("inf"))
+    unbounded = replace(certificate, record=replace(certificate.record, guarantee=promise))
+    for pair in ((certificate, unbounded), (unbounded, certificate)):
+        assert not {check.name: check.passed for check in compare(*pair)}["new q"]
+    assert {check.name: check.passed for check in compare(unbounded, unbounded)}["new q"]
 
 
 def test_another_photo_is_named(stored, photos, model):

@@ -7,6 +7,7 @@ under a model cannot.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -113,8 +114,8 @@ def _scores(stored: Certificate, again: Certificate) -> str:
 
 def _threshold(stored: Certificate, again: Certificate) -> str:
     one, other = stored.threshold, again.threshold
-    same = one == other or abs(one - other) <= TOLERANCE * abs(other)
-    require(same, f"stored {one}, recomputed {other}")
+    # Unlike a difference times a tolerance, isclose holds an infinite one apart from any other.
+    require(math.isclose(one, other, rel_tol=TOLERANCE), f"stored {one}, recomputed {other}")
     return f"{other:.6g}, from the photos and the splats alone"
 
 
