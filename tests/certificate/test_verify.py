@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 from certified_capture import HELD_OUT, NAMES, made_capture, made_model, made_truth
+from splatcert import cli
 from splatcert.artefacts import file_hash as hash_of
 from splatcert.certificate.compare import APART, TOLERANCE, compare
 from splatcert.certificate.difference import differences
@@ -306,3 +308,69 @@ def test_a_damaged_certificate_is_one_failed_check(folder, text, named):
     assert check.name == "format" and not check.passed and named in check.detail
     with pytest.raises(CertificateError, match=named):
         load_certificate(folder)
+
+
+def literal_nan(content):
+    content["exchangeability"]["p_value"] = float("nan")
+
+
+def beyond_floats(content):
+    content["scale"]["reference"] = 10**400
+
+
+def short_pose(content):
+    content["training"][0]["camera"]["world_to_camera"].pop()
+
+
+def no_pixels(content):
+    content["training"][0]["camera"]["width"] = 10**30
+
+
+def zero_factor(content):
+    content["calibration"][0]["factor"] = 0
+
+
+def no_score(content):
+    content["calibration"][0]["score"] = "nan"
+
+
+def no_calibration(content):
+    content["calibration"] = []
+
+
+def renamed_view(content):
+    content["calibration"][0]["name"] = "elsewhere.png"
+
+
+def zero_units(content):
+    content["scale"]["feature_stds"] = [0.0] * len(content["scale"]["features"])
+
+
+SENSELESS = {
+    literal_nan: "NaN is no number of JSON",
+    beyond_floats: "scale.reference is beyond the largest number",
+    short_pose: r"training[0].camera: a pose has 12 numbers, got 11",
+    no_pixels: "training[0].camera: a side has 1 to",
+    zero_factor: "calibration[0]: the factor must be positive and finite, got 0.0",
+    no_score: "calibration[0]: the score must be at least 0, got nan",
+    no_calibration: "calibration must name at least one view",
+    renamed_view: "",
+    zero_units: "",
+}
+
+
+@pytest.mark.parametrize("change", SENSELESS, ids=lambda change: change.__name__)
+def test_senseless_entries_are_failed_checks_and_no_fault_of_ours(folder, change, photos, model):
+    path = folder / "certificate.json"
+    content = json.loads(path.read_text())
+    change(content)
+    if change is not literal_nan:
+        content["seal"] = seal_of(content)
+    path.write_text(json.dumps(content))
+    found = verify(folder, made_capture(photos), model)
+    assert not found.passed
+    assert cli.main(["verify", str(folder)]) == 2
+    if named := SENSELESS[change]:
+        assert named in found.failures[0].detail
+        with pytest.raises(CertificateError, match=re.escape(named)):
+            load_certificate(folder)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
@@ -11,10 +12,15 @@ from splatcert.certificate.honesty import SplitEstimates, SupportLimits
 from splatcert.certificate.provenance import CameraRecord
 from splatcert.config import CertifyConfig
 from splatcert.conformal.exchangeability import PermutationTest
+from splatcert.errors import InputError
 
 FORMAT = "splatcert certificate"
 SCHEMA = 1
 """Of certificate.json; another one is refused."""
+
+
+class RecordError(InputError):
+    """An entry of a certificate that can mean nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +37,10 @@ class Guarantee:
     """q; infinite where k > m."""
     statement: str
     """The same in words."""
+
+    def __post_init__(self) -> None:
+        if not self.threshold >= 0:
+            raise RecordError(f"the threshold must be at least 0, got {self.threshold}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +69,10 @@ class QueryRecord:
     factor: float
     """a_v."""
 
+    def __post_init__(self) -> None:
+        if not 0 < self.factor < math.inf:
+            raise RecordError(f"the factor must be positive and finite, got {self.factor}")
+
 
 @dataclass(frozen=True, kw_only=True)
 class CalibrationRecord(QueryRecord):
@@ -68,6 +82,11 @@ class CalibrationRecord(QueryRecord):
     file: str | None
     score: float
     """R_v (eq:view-score)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.score >= 0:
+            raise RecordError(f"the score must be at least 0, got {self.score}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,3 +208,8 @@ class Record:
     """Hashes of the files beside this one."""
     seal: str
     """Hash of everything above but the time; see `seal_of`."""
+
+    def __post_init__(self) -> None:
+        for role in ("training", "calibration"):
+            if not getattr(self, role):
+                raise RecordError(f"{role} must name at least one view")

@@ -12,6 +12,7 @@ holds a whole certificate or none.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -119,7 +120,9 @@ def read_content(folder: Path) -> tuple[dict[str, Any], Record]:
     try:
         if path.stat().st_size > MAX_BYTES:
             raise ValueError(f"more than {MAX_BYTES} bytes")
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(
+            path.read_text(encoding="utf-8"), parse_constant=_finite, parse_float=_finite
+        )
         if not isinstance(content, dict):
             raise ValueError("no JSON object")
     except (OSError, ValueError, RecursionError) as error:
@@ -139,6 +142,14 @@ def read_content(folder: Path) -> tuple[dict[str, Any], Record]:
             f"{path} is no valid certificate: {error}.\n"
             "  It was edited or damaged: restore it, or certify again."
         ) from None
+
+
+def _finite(text: str) -> float:
+    """A number of JSON, which knows no infinity and no NaN; Python would read them."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is no number of JSON")
+    return value
 
 
 def read_parts(folder: Path, record: Record) -> tuple[FieldFit, SceneViews]:
