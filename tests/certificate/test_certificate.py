@@ -150,7 +150,7 @@ def test_another_renderer_is_refused_with_what_differs(stored, monkeypatch):
 
 def test_another_schema_is_refused(folder):
     path = folder / "certificate.json"
-    path.write_text(path.read_text().replace('"schema": 1,', '"schema": 2,', 1))
+    path.write_text(path.read_text().replace('"schema": 2,', '"schema": 3,', 1))
     with pytest.raises(CertificateError, match="this program reads 'splatcert certificate'"):
         load_certificate(folder)
 

@@ -48,7 +48,7 @@ def failed(folder: Path) -> set[str]:
 def test_ours_is_accepted(stored):
     found = verify_folder(stored)
     assert found.passed, found.failures
-    assert len(found.checks) == 13
+    assert len(found.checks) == 14
     assert all("\n" not in check.detail for check in found.checks)
 
 
@@ -122,6 +122,10 @@ def statement(content):
     content["guarantee"]["statement"] = "everything is certain"
 
 
+def masks(content):
+    content["guarantee"]["counted"]["masked_views"] = 1
+
+
 def p_value(content):
     content["exchangeability"]["p_value"] = 0.9
 
@@ -150,6 +154,7 @@ ALTERED = {
     camera: {"roles", "labels"},
     extent: {"extent"},
     statement: {"levels"},
+    masks: {"masks", "levels"},
     p_value: {"aids"},
     limits: {"aids"},
     estimate: {"aids"},
@@ -299,7 +304,7 @@ def test_another_model_or_split_is_named(stored, photos):
         ("{", "cannot be read"),
         ("[]", "no JSON object"),
         ('{"format": "splatcert certificate", "schema": 99}', "schema 99"),
-        ('{"format": "splatcert certificate", "schema": 1}', "calibration is missing"),
+        ('{"format": "splatcert certificate", "schema": 2}', "calibration is missing"),
     ],
 )
 def test_a_damaged_certificate_is_one_failed_check(folder, text, named):

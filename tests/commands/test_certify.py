@@ -115,7 +115,7 @@ def test_verify_rejects_an_edited_certificate(made, tmp_path, capsys):
     assert cli.main(["verify", str(folder)]) == 2
     printed = capsys.readouterr()
     assert "FAILED: an entry was changed after sealing" in flat(printed.out)
-    assert "3 of 13 checks failed (seal, threshold, second road)" in printed.err
+    assert "3 of 14 checks failed (seal, threshold, second road)" in printed.err
     assert cli.main(["inspect", str(folder)]) == 2
     assert "has been edited" in capsys.readouterr().err
 

@@ -34,7 +34,7 @@ class Certificate:
 
     With probability at least 1 - alpha, at least a fraction 1 - beta of the pixels of a new
     view lie inside their boxes, if that view is exchangeable with the calibration views
-    (thm:validity).
+    (thm:validity). Where calibration views have masks, of the pixels that count.
     """
 
     record: Record

@@ -7,14 +7,15 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timezone
-from fractions import Fraction
 
 import numpy as np
 
 from splatcert import __version__
 from splatcert.certificate.certificate import Certificate
+from splatcert.certificate.counted import CountedPixels
 from splatcert.certificate.freeze import FrozenScales
 from splatcert.certificate.honesty import (
+    Levels,
     SupportLimits,
     doubt_exchangeability,
     estimate_by_splits,
@@ -74,7 +75,9 @@ def issue(request: Request, found: Findings) -> Certificate:
     record = Record(
         splatcert=__version__,
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        guarantee=guarantee_of(list(scores.values()), alpha, beta),
+        guarantee=guarantee_of(
+            list(scores.values()), (alpha, beta), counted_pixels(views, records)
+        ),
         config=replace(config, alpha=str(alpha), beta=str(beta)),
         scale=scale,
         model=request.model,
@@ -101,15 +104,23 @@ def issue(request: Request, found: Findings) -> Certificate:
     return Certificate(record, found.fit, views, request.splats)
 
 
-def guarantee_of(scores: Sequence[float], alpha: Fraction, beta: Fraction) -> Guarantee:
+def counted_pixels(views: SceneViews, calibration: Sequence[CalibrationRecord]) -> CountedPixels:
+    """Which pixels the scores of these views are about."""
+    return CountedPixels.of(views, {view.name: view.camera.camera() for view in calibration})
+
+
+def guarantee_of(scores: Sequence[float], levels: Levels, counted: CountedPixels) -> Guarantee:
     """eq:outer-quantile, and its meaning in words."""
+    alpha, beta = levels
+    masked = counted.masked_views > 0
     return Guarantee(
         alpha=alpha,
         beta=beta,
         views=len(scores),
         rank=outer_rank(len(scores), alpha),
         threshold=threshold_of(np.array(scores), alpha),
-        statement=state_guarantee(alpha, beta, len(scores)),
+        counted=counted,
+        statement=state_guarantee(alpha, beta, len(scores), masked=masked),
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
+from splatcert.certificate.counted import CountedPixels
 from splatcert.certificate.honesty import SplitEstimates, SupportLimits
 from splatcert.certificate.provenance import CameraRecord
 from splatcert.config import CertifyConfig
@@ -15,7 +16,7 @@ from splatcert.conformal.exchangeability import PermutationTest
 from splatcert.errors import InputError
 
 FORMAT = "splatcert certificate"
-SCHEMA = 1
+SCHEMA = 2
 """Of certificate.json; another one is refused."""
 
 
@@ -35,6 +36,8 @@ class Guarantee:
     """k = ceil((m + 1)(1 - alpha)); the threshold is the k-th smallest score."""
     threshold: float
     """q; infinite where k > m."""
+    counted: CountedPixels
+    """Which pixels it is about."""
     statement: str
     """The same in words."""
 

@@ -24,7 +24,7 @@ from splatcert.certificate.honesty import (
     doubt_exchangeability,
     estimate_by_splits,
 )
-from splatcert.certificate.issue import view_marks
+from splatcert.certificate.issue import counted_pixels, view_marks
 from splatcert.certificate.plain import to_plain
 from splatcert.certificate.provenance import camera_hash
 from splatcert.certificate.record import Record
@@ -141,9 +141,18 @@ def _levels(stored: Stored) -> str:
     require(views == count, f"m = {views}, but there are {count} calibration views")
     rank = outer_rank(views, alpha)
     require(promise.rank == rank, f"k = {promise.rank}, but ceil((m + 1)(1 - alpha)) = {rank}")
-    words = state_guarantee(alpha, beta, views)
+    words = state_guarantee(alpha, beta, views, masked=promise.counted.masked_views > 0)
     require(promise.statement == words, "the statement in words is another than the numbers'")
     return f"alpha = {alpha}, beta = {beta}, m = {views}, k = {rank}"
+
+
+def _masks(stored: Stored) -> str:
+    """Whether the promise is about all pixels, from the counts of every view."""
+    counted = counted_pixels(stored.views, stored.record.calibration)
+    named = stored.record.guarantee.counted
+    require(_alike(counted, named), f"{named} stored, but by {VIEWS} it is {counted}")
+    views = len(stored.record.calibration)
+    return counted.words(views) if counted.masked_views else "none: every pixel counts"
 
 
 def _order_statistic(stored: Stored) -> str:
@@ -270,6 +279,7 @@ QUESTIONS: dict[str, Callable[[Stored], str]] = {
     "threshold": _order_statistic,
     "second road": _risk_control,
     "roles": _roles,
+    "masks": _masks,
     "extent": _extent,
     "scores": _scores,
     "scale": _scale,

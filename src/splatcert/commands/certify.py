@@ -163,6 +163,8 @@ def words(certificate: Certificate) -> dict[str, str]:
         "calibrated": state_calibration(alpha, promise.views),
         "guarantee": promise.statement,
     }
+    if promise.counted.masked_views:
+        told["masks"] = promise.counted.words(promise.views)
     if missing := shortfall(promise.views, alpha):
         told["missing"] = " ".join(missing.split())
     else:
