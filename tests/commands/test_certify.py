@@ -131,6 +131,37 @@ def test_verify_names_another_photo(place, made, tmp_path, capsys):
     assert "checks failed" in printed.err
 
 
+def test_verify_loads_the_capture_as_certify_did(place, tmp_path, capsys):
+    """A factor of photos of two sizes is no long side; nor are edited sizes trusted."""
+    capture = Path(shutil.copytree(place / "capture", tmp_path / "capture"))
+    content = json.loads((capture / "transforms.json").read_text())
+    frame, photo = content["frames"][1], capture / "images" / NAMES[1]
+    Image.open(photo).resize((90, 60)).save(photo)
+    lens = ("fl_x", "fl_y", "cx", "cy", "w", "h")
+    for other in content["frames"]:
+        other |= {key: content[key] for key in lens}
+    frame |= {key: 3 * content[key] / 2 for key in lens} | {"w": 90, "h": 60}
+    for key in lens:
+        del content[key]
+    (capture / "transforms.json").write_text(json.dumps(content))
+    shutil.move(capture / "images", capture / "photos")
+    inputs = [str(capture), str(place / "model.ply"), "-o", str(tmp_path / "cert")]
+    options = [*EVERY_THIRD, "--resolution", "1/2", "--images", "photos"]
+    assert cli.main(["certify", *inputs, *options, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["scene"]["sizes"] == {"30x20": 35, "45x30": 1}
+    checked = ["verify", str(tmp_path / "cert"), "--data", inputs[0], "--model", inputs[1]]
+    assert cli.main(checked) == 0
+    path = tmp_path / "cert/certificate.json"
+    stored = json.loads(path.read_text())
+    for change in ({"sizes": {"wide": 36}}, {"format": "film"}):
+        path.write_text(json.dumps({**stored, "scene": {**stored["scene"], **change}}))
+        assert cli.main(checked) == 2
+    stored["scene"]["loaded"]["resolution"] = "huge"
+    path.write_text(json.dumps(stored))
+    assert cli.main(checked) == 2
+    assert "resolution 'huge' is neither" in flat(capsys.readouterr().err)
+
+
 def test_verify_needs_both_or_none(made, capsys):
     assert cli.main(["verify", str(made), "--data", "somewhere"]) == 2
     assert "--data and --model go together" in flat(capsys.readouterr().err.replace("│", " "))

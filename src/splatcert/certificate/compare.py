@@ -24,8 +24,8 @@ TOLERANCE = 1e-4
 APART = {
     # Of this writing, not of what was certified.
     *("created", "splatcert", "files", "seal"),
-    # Where the capture lies and how its views were named: the views themselves are compared.
-    *("scene.name", "scene.split"),
+    # Where the capture lies and how it was asked for: its views and pixels are compared.
+    *("scene.name", "scene.split", "scene.loaded"),
     # Hashes of rounded numbers, and where rounding lets the solver stop. The numbers behind
     # them are compared, and that the hashes follow from the stored ones is checked offline.
     *("calibration[].field", "unlabelled[].field", "labels.frozen"),

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timezone
+from typing import Any
 
 import numpy as np
 
@@ -36,6 +37,7 @@ from splatcert.certificate.record import (
     Guarantee,
     HandOver,
     LabelRecord,
+    LoadRecord,
     Record,
     SceneRecord,
     TrainingRecord,
@@ -156,6 +158,18 @@ def scene_record(scene: Scene) -> SceneRecord:
         split=str(scene.details.get("split", "as given")),
         sizes=dict(sorted(sizes.items())),
         extent=scene.extent,
+        loaded=None if scene.format == "memory" else load_record(scene.details),
+    )
+
+
+def load_record(details: Mapping[str, Any]) -> LoadRecord:
+    """The options that `load_scene` was given, as far as they decide about pixels."""
+    resolution, masks = details.get("resolution"), details.get("masks asked for")
+    return LoadRecord(
+        images=details.get("images"),
+        resolution=None if resolution is None else str(resolution),
+        background=details.get("background"),
+        masks="off" if masks is False else masks,
     )
 
 

@@ -153,6 +153,20 @@ class RendererRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LoadRecord:
+    """How photographs became pictures, to load them again in the same way."""
+
+    images: str | None
+    """Folder that took the place of the capture's own."""
+    resolution: str | None
+    """Largest long side, or a factor; None for the photographs' own size."""
+    background: tuple[float, float, float] | None
+    """Below transparent pixels."""
+    masks: str | None
+    """Folder of masks, "alpha" or "off"; None for what the capture itself names."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class SceneRecord:
     """The capture."""
 
@@ -163,6 +177,8 @@ class SceneRecord:
     sizes: dict[str, int]
     """Views of each size in pixels."""
     extent: float
+    loaded: LoadRecord | None
+    """None for pictures that were never files."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -126,7 +126,7 @@ class Scene:
     frame: WorldFrame = field(default_factory=WorldFrame)
     """How the dataset's coordinates came from the original data's."""
     details: Mapping[str, object] = field(default_factory=dict)
-    """How it was loaded: source, split, lenses, masks, background, cache."""
+    """How it was loaded: source, split, lenses, images, masks, background, cache."""
 
     @cached_property
     def cameras(self) -> dict[str, Camera]:
