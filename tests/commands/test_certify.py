@@ -236,7 +236,19 @@ def test_a_run_of_splatcert_train_brings_its_own_split_and_size(place, tmp_path,
     assert cli.main(["certify", capture, str(run), "-o", str(tmp_path / "cert"), "--json"]) == 0
     known = json.loads(capsys.readouterr().out)
     assert known["scene"]["sizes"] == {"30x20": 36} and known["views"]["calibration"] == 12
+    assert cli.main(["verify", str(tmp_path / "cert")]) == 0
+    said = flat(capsys.readouterr().out)
+    assert "photos of 12 held-out views (images/000.png, images/003.png" in said
+    assert "handed out before, for evaluation by splatcert train, says its run folder" in said
+    inputs = ["--data", capture, "--model", str(run)]
+    assert cli.main(["verify", str(tmp_path / "cert"), *inputs]) == 0
     other = ["certify", capture, str(run / "splats.ply"), "-o", str(tmp_path / "no")]
+    metrics = (run / "metrics.json").read_text()
+    (run / "metrics.json").write_text(metrics.replace('"evaluation"', '"fun"'))
+    capsys.readouterr()
+    assert cli.main(other) == 2
+    assert "labels[0].purpose must be one of calibration" in capsys.readouterr().err
+    (run / "metrics.json").write_text(metrics)
     assert cli.main([*other, "--holdout", "4"]) == 2
     assert "the model was trained on 6 of the 9 held-out photos" in capsys.readouterr().err
     record = json.loads((run / "train.json").read_text())

@@ -14,6 +14,7 @@ from splatcert.certificate.provenance import CameraRecord
 from splatcert.config import CertifyConfig
 from splatcert.conformal.exchangeability import PermutationTest
 from splatcert.errors import InputError
+from splatcert.scene.paths import listed
 
 FORMAT = "splatcert certificate"
 SCHEMA = 2
@@ -121,13 +122,24 @@ class HandOver:
 
 @dataclass(frozen=True, kw_only=True)
 class LabelRecord:
-    """When the scales were fixed, and every hand-over of held-out labels."""
+    """When the scales were fixed, and the hand-overs of held-out labels.
+
+    Those of the process that certified, and what the model's run folder says of earlier ones.
+    """
 
     frozen: str
     """Hash of all scales of the query batch, taken before any calibration label."""
     handed_out_before: int
     """Length of the ledger at that moment."""
     ledger: tuple[HandOver, ...]
+
+    def earlier(self) -> str:
+        """Whose labels had been handed out before the scales were fixed, in words, or nothing."""
+        return "; ".join(
+            f"photos of {len(entry.views)} held-out views ({listed(entry.views)}) had been handed "
+            f"out before, for {entry.purpose} by {entry.by}"
+            for entry in self.ledger[: self.handed_out_before]
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -200,7 +200,10 @@ def _scale(stored: Stored) -> str:
 
 
 def _frozen(stored: Stored) -> str:
-    """Scales were fixed first, and calibration labels handed out once, afterwards."""
+    """Scales were fixed first, and calibration labels handed out once, afterwards.
+
+    Once in the process that certified; what was handed out earlier is named, not judged.
+    """
     record = stored.record
     batch = sorted((*record.calibration, *record.unlabelled), key=lambda view: view.name)
     require(
@@ -217,7 +220,9 @@ def _frozen(stored: Stored) -> str:
         sorted(entry.views) == sorted(stored.scores),
         "the labels handed out are not those of the calibration views",
     )
-    return f"all {len(batch)} scales were fixed before calibration labels were handed out, once"
+    told = f"all {len(batch)} scales were fixed before calibration labels were handed out, once"
+    earlier = record.labels.earlier()
+    return f"{told}; {earlier}" if earlier else told
 
 
 def _inputs(stored: Stored) -> str:

@@ -163,6 +163,10 @@ def words(certificate: Certificate) -> dict[str, str]:
         "calibrated": state_calibration(alpha, promise.views),
         "guarantee": promise.statement,
     }
+    if earlier := record.labels.earlier():
+        told["labels"] = (
+            f"{earlier}; the guarantee needs that nobody chose model or settings by them"
+        )
     if promise.counted.masked_views:
         told["masks"] = promise.counted.words(promise.views)
     if missing := shortfall(promise.views, alpha):

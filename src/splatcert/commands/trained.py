@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from splatcert.certificate.plain import from_plain
+from splatcert.certificate.record import HandOver
 from splatcert.commands.options import CaptureOptions
 from splatcert.errors import InputError
 from splatcert.scene.load import load_scene
@@ -50,6 +52,8 @@ class Training:
     long_side: int | None = None
     """Of the photos it was trained on, in pixels."""
     background: Colour | None = None
+    handed_out: tuple[HandOver, ...] = ()
+    """Held-out labels that were handed out while it was trained or measured."""
 
 
 def training_of(model: Path) -> Training:
@@ -84,14 +88,33 @@ def _own_run(path: Path) -> Training:
         kept_out=names["held_out_views"],
         long_side=max(sides, default=None),
         background=(red, green, blue),
+        handed_out=_handed_out(path.with_name("metrics.json"), names["held_out_views"]),
     )
+
+
+def _handed_out(path: Path, held_out: tuple[str, ...]) -> tuple[HandOver, ...]:
+    """What a run says of held-out labels: none where it has not measured anything."""
+    if not path.is_file():
+        return ()
+    try:
+        metrics: Any = json.loads(path.read_text())
+        if "labels" in metrics:
+            return from_plain(tuple[HandOver, ...], metrics["labels"], "labels")
+    except (OSError, ValueError, TypeError) as error:
+        raise SeenError(
+            f"{path} does not say which held-out photos were looked at: {error}.\n"
+            "  Restore it, or remove it and run the same splatcert train command again."
+        ) from None
+    # Runs of earlier versions measured every held-out photo and did not write it down.
+    return (HandOver(order=0, purpose="evaluation", by="splatcert train", views=held_out),)
 
 
 def load_capture(data: Path, capture: CaptureOptions, training: Training) -> Scene:
     """The capture, with the views held out that the model has not seen.
 
     What the user asks for goes first; what the model says fills in the rest. A held-out
-    view that the model was trained on is refused either way.
+    view that the model was trained on is refused either way. The ledger of held-out labels
+    begins with what the model's run folder says of them.
     """
     options: dict[str, Any] = {
         "images": capture.images,
@@ -108,6 +131,8 @@ def load_capture(data: Path, capture: CaptureOptions, training: Training) -> Sce
             "  Photos that it has seen cannot calibrate. Leave --holdout out, to take those that "
             "its\n  run kept out, or train again with this split."
         )
+    for entry in training.handed_out:
+        scene.held_out.ledger.record(entry.purpose, f"{entry.by}, says its run folder", entry.views)
     return scene
 
 
