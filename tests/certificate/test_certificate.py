@@ -14,9 +14,11 @@ import pytest
 import torch
 
 from certified_capture import HELD_OUT, NAMES, made_capture, made_model, made_predictor, made_truth
+from splatcert.artefacts import ArtefactError
 from splatcert.certificate import store
 from splatcert.certificate.certificate import Certificate
 from splatcert.certificate.store import CertificateError, load_certificate
+from splatcert.certificate.verify import verify_folder
 from splatcert.config import CertifyConfig
 from splatcert.conformal.calibrate import CalibrationTooSmall
 from splatcert.conformal.order import ceil_rank
@@ -160,18 +162,48 @@ def test_no_certificate_is_said_so(tmp_path):
         load_certificate(tmp_path)
 
 
-def test_a_save_that_is_stopped_leaves_no_half_certificate(certificate, folder, monkeypatch):
-    """Neither the old certificate with new files beside it, nor a new one without them."""
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
-    def stop(path, text):
-        raise KeyboardInterrupt
 
-    monkeypatch.setattr(store, "write_text_whole", stop)
-    with pytest.raises(KeyboardInterrupt):
+@pytest.mark.parametrize("part", ["save_field", "write_text_whole"])
+@pytest.mark.parametrize("why", [KeyboardInterrupt, OSError(28, "No space left on device")])
+def test_a_save_that_fails_leaves_the_older_certificate_whole(
+    certificate, folder, monkeypatch, part, why
+):
+    before = contents(folder)
+
+    def stop(*arguments, **options):
+        raise why
+
+    monkeypatch.setattr(store, part, stop)
+    with pytest.raises((KeyboardInterrupt, ArtefactError)):
         certificate.save(folder)
-    assert not (folder / "certificate.json").exists()
+    assert contents(folder) == before and load_certificate(folder).threshold > 0
+    with pytest.raises((KeyboardInterrupt, ArtefactError)):
+        certificate.save(folder / "first")
     with pytest.raises(CertificateError, match="is no certificate"):
+        load_certificate(folder / "first")
+
+
+@pytest.mark.parametrize("renames", [1, 2])
+def test_parts_of_two_certificates_are_not_believed(photos, folder, monkeypatch, renames):
+    other = made_model(made_truth(), seed=1)
+    newer = certify(made_capture(photos), other, predictor=None)
+    put, done = store._put, []
+
+    def stop_later(aside, path):
+        if len(done) == renames:
+            raise KeyboardInterrupt
+        done.append(path)
+        put(aside, path)
+
+    monkeypatch.setattr(store, "_put", stop_later)
+    with pytest.raises(KeyboardInterrupt):
+        newer.save(folder)
+    with pytest.raises(CertificateError, match="is not the file the certificate names"):
         load_certificate(folder)
+    assert "files" in {check.name for check in verify_folder(folder).failures}
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
