@@ -16,6 +16,7 @@ from PIL import Image
 from certified_capture import HELD_OUT, NAMES, made_model, made_photos, made_truth
 from splat_layouts import write_gsplat_run, write_inria_folder
 from splatcert import cli, pipeline
+from splatcert.commands.certify import percent
 from splatcert.commands.pictures import to_pixels
 from splatcert.splats.files import save_ply
 from splatcert.splats.made import random_splats
@@ -205,6 +206,23 @@ def test_too_few_views_say_how_many_are_missing_and_are_no_failure(place, tmp_pa
     assert "calibrated 5 views of the 9 needed, threshold infinite" in said
     assert "Hold out at least 4 more views, or ask for alpha >= 1/6" in said
     assert cli.main(["verify", str(tmp_path / "cert")]) == 0
+
+
+def test_splits_without_a_finite_threshold_are_no_estimate(place, tmp_path, capsys):
+    """15 views are enough for alpha = 1/15, the 11 of a split are not."""
+    names = [f"images/{name}" for name in (*HELD_OUT, *NAMES[1:10:3])][:15]
+    (tmp_path / "names.txt").write_text("\n".join(names))
+    options = ["--holdout", str(tmp_path / "names.txt"), "--alpha", "1/15"]
+    assert certify(place, tmp_path / "cert", *options) == 0
+    said = flat(capsys.readouterr().out)
+    assert "calibrated 15 views, threshold = 15th smallest" in said
+    assert (
+        "estimate none: a split calibrates on 11 of the 15 views, and alpha = 1/15 needs 14 for a "
+        "finite threshold" in said
+    )
+    assert "nan" not in said and "inf " not in said
+    assert cli.main(["verify", str(tmp_path / "cert")]) == 0
+    assert percent(float("nan")) == "-" and percent(0.25) == "25.0%"
 
 
 def test_a_run_that_is_interrupted_leaves_no_certificate_and_goes_on(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from dataclasses import field as setting
 from pathlib import Path
@@ -223,24 +224,29 @@ def assumption_words(certificate: Certificate) -> str:
 
 def estimate_words(certificate: Certificate) -> str:
     """The diagnostic by random splits, kept apart from the guarantee."""
+    from splatcert.certificate.honesty import CERTIFIED, CONSTANT, too_few_to_split
+
     found = certificate.record.splits
     if found is None:
-        return "none: too few held-out views to split them"
-    from splatcert.certificate.honesty import CERTIFIED, CONSTANT
-
+        return f"none: {too_few_to_split(certificate.record.guarantee.views, certificate.alpha)}"
     ours = found.scales[CERTIFIED]
     told = {CERTIFIED, CONSTANT}
     if certificate.rule.predictor is None:
         told |= {"a only", "b~ only"}  # they are the constant and the certified scale again
     rest = ", ".join(
-        f"{name} {100 * one.saving:.1f}%" for name, one in found.scales.items() if name not in told
+        f"{name} {percent(one.saving)}" for name, one in found.scales.items() if name not in told
     )
     return (
         f"no part of the guarantee: over {found.splits} random splits with "
-        f"{found.calibration_views} calibration views, {100 * ours.coverage:.1f}% of the test "
-        f"views are covered at half-width {ours.width:.4f}, {100 * ours.saving:.1f}% less than a "
+        f"{found.calibration_views} calibration views, {percent(ours.coverage)} of the test "
+        f"views are covered at half-width {ours.width:.4f}, {percent(ours.saving)} less than a "
         f"constant scale needs ({rest})"
     )
+
+
+def percent(share: float) -> str:
+    """A share for people; a dash where there is none."""
+    return "-" if math.isnan(share) else f"{100 * share:.1f}%"
 
 
 def facts(certificate: Certificate, folder: Path) -> dict[str, Any]:
