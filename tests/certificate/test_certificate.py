@@ -16,7 +16,7 @@ import torch
 from certified_capture import HELD_OUT, NAMES, made_capture, made_model, made_predictor, made_truth
 from splatcert.artefacts import ArtefactError
 from splatcert.certificate import store
-from splatcert.certificate.certificate import Certificate
+from splatcert.certificate.certificate import OUTSIDE_BATCH, Certificate
 from splatcert.certificate.store import CertificateError, load_certificate
 from splatcert.certificate.verify import verify_folder
 from splatcert.config import CertifyConfig
@@ -107,6 +107,29 @@ def test_the_paper_s_unit_is_stored_for_cameras_asked_later(photos, model, tmp_p
     loaded = load_certificate(made.save(tmp_path / "cert"), model)
     camera = made_cameras(1, 60, 40)[0]
     assert same_boxes(made.predict(camera), loaded.predict(camera))
+
+
+@pytest.mark.parametrize(
+    ("unit", "lambda_a", "covered"),
+    [
+        ("batch", "1/2", False),
+        ("batch", "1", True),
+        ("batch", "0", True),
+        ("deployed", "1/2", True),
+    ],
+)
+def test_in_the_paper_s_unit_the_batch_alone_is_covered(
+    photos, model, tmp_path, unit, lambda_a, covered
+):
+    """prop:equivariance is about views of the batch; lem:gauge lifts it where the unit cancels."""
+    predictor = made_predictor(lambda_a=Fraction(lambda_a))
+    made = certify(made_capture(photos), model, CertifyConfig(unit=unit), predictor)
+    assert ("a camera outside the batch is not covered" in made.guarantee) is not covered
+    assert ("view of the certified batch" in made.guarantee) is not covered
+    assert made.predict(photos[0][HELD_OUT[3]]).support.inside
+    later = made.predict(photos[0][NAMES[1]]).support
+    assert (OUTSIDE_BATCH in later.reasons) is not covered
+    assert verify_folder(made.save(tmp_path / "cert")).passed
 
 
 def test_it_survives_the_disk(certificate, stored, model, tmp_path):

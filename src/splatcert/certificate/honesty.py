@@ -37,6 +37,10 @@ class SupportFlag:
     reasons: tuple[str, ...] = ()
     """Where it does not, in words."""
 
+    def beyond(self, reason: str) -> SupportFlag:
+        """The same with one more reason."""
+        return SupportFlag(False, (*self.reasons, reason))
+
     def words(self) -> str:
         """One sentence for people."""
         return "within support" if self.inside else f"out of support: {'; '.join(self.reasons)}"

@@ -39,6 +39,7 @@ from splatcert.certificate.record import (
     LabelRecord,
     LoadRecord,
     Record,
+    ScaleRecord,
     SceneRecord,
     TrainingRecord,
 )
@@ -78,7 +79,7 @@ def issue(request: Request, found: Findings) -> Certificate:
         splatcert=__version__,
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         guarantee=guarantee_of(
-            list(scores.values()), (alpha, beta), counted_pixels(views, records)
+            list(scores.values()), (alpha, beta), counted_pixels(views, records), scale
         ),
         config=replace(config, alpha=str(alpha), beta=str(beta)),
         scale=scale,
@@ -111,10 +112,12 @@ def counted_pixels(views: SceneViews, calibration: Sequence[CalibrationRecord]) 
     return CountedPixels.of(views, {view.name: view.camera.camera() for view in calibration})
 
 
-def guarantee_of(scores: Sequence[float], levels: Levels, counted: CountedPixels) -> Guarantee:
+def guarantee_of(
+    scores: Sequence[float], levels: Levels, counted: CountedPixels, scale: ScaleRecord
+) -> Guarantee:
     """eq:outer-quantile, and its meaning in words."""
     alpha, beta = levels
-    masked = counted.masked_views > 0
+    about = {"masked": counted.masked_views > 0, "batch_only": scale.batch_only}
     return Guarantee(
         alpha=alpha,
         beta=beta,
@@ -122,7 +125,7 @@ def guarantee_of(scores: Sequence[float], levels: Levels, counted: CountedPixels
         rank=outer_rank(len(scores), alpha),
         threshold=threshold_of(np.array(scores), alpha),
         counted=counted,
-        statement=state_guarantee(alpha, beta, len(scores), masked=masked),
+        statement=state_guarantee(alpha, beta, len(scores), **about),
     )
 
 

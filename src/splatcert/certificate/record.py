@@ -109,6 +109,15 @@ class ScaleRecord:
     feature_stds: tuple[float, ...]
     """Units of the descriptor: training views, each described by the other folds."""
 
+    @property
+    def batch_only(self) -> bool:
+        """Whether only views of the query batch are covered.
+
+        The batch's unit treats its views alike (prop:equivariance), a camera asked later it
+        does not. Without shrinkage, or shrunk to one, the unit cancels (lem:gauge).
+        """
+        return self.unit == "batch" and 0 < self.lambda_a < 1
+
 
 @dataclass(frozen=True, kw_only=True)
 class HandOver:

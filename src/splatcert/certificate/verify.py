@@ -141,7 +141,8 @@ def _levels(stored: Stored) -> str:
     require(views == count, f"m = {views}, but there are {count} calibration views")
     rank = outer_rank(views, alpha)
     require(promise.rank == rank, f"k = {promise.rank}, but ceil((m + 1)(1 - alpha)) = {rank}")
-    words = state_guarantee(alpha, beta, views, masked=promise.counted.masked_views > 0)
+    masked, batch_only = promise.counted.masked_views > 0, stored.record.scale.batch_only
+    words = state_guarantee(alpha, beta, views, masked=masked, batch_only=batch_only)
     require(promise.statement == words, "the statement in words is another than the numbers'")
     return f"alpha = {alpha}, beta = {beta}, m = {views}, k = {rank}"
 

@@ -50,7 +50,7 @@ class Certify:
     """View predictor: a file of splatcert learn, the one in the package, or none."""
     unit: Literal["deployed", "batch"] = "deployed"
     """Unit of the view factor: a camera's box never depends on what else is asked
-    (deployed), or the paper's mean over the query batch."""
+    (deployed), or the paper's mean over the query batch, which covers that batch only."""
     background: Annotated[Colour | None, tyro.conf.arg(metavar="R G B")] = None
     """Colour behind the splats, 0 to 1. Unless told: the model's, the capture's, black."""
     splits: int = 200
