@@ -347,6 +347,10 @@ def renamed_view(content):
     content["calibration"][0]["name"] = "elsewhere.png"
 
 
+def half_a_character(content):
+    content["training"][0]["name"] = "\ud800"
+
+
 def zero_units(content):
     content["scale"]["feature_stds"] = [0.0] * len(content["scale"]["features"])
 
@@ -359,6 +363,7 @@ SENSELESS = {
     zero_factor: "calibration[0]: the factor must be positive and finite, got 0.0",
     no_score: "calibration[0]: the score must be at least 0, got nan",
     no_calibration: "calibration must name at least one view",
+    half_a_character: "training[0].name must be text",
     renamed_view: "",
     zero_units: "",
 }

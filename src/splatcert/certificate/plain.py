@@ -115,7 +115,8 @@ def _below(where: str, name: object) -> str:
 
 
 def _string(value: Any, where: str) -> str:
-    return _require(isinstance(value, str), value, where, "text")
+    is_text = isinstance(value, str) and not any("\ud800" <= c <= "\udfff" for c in value)
+    return _require(is_text, value, where, "text")
 
 
 def _flag(value: Any, where: str) -> bool:
