@@ -60,7 +60,7 @@ def main() -> None:
         content[key] = rows
         for row in rows:
             print(row["scene"], row["guarantee"]["statement"])
-            for scale, found in row["splits"]["scales"].items():
+            for scale, found in (row["splits"] or {"scales": {}})["scales"].items():
                 figures = f"coverage {found['coverage']:.3f}  half-width {found['width']:.4f}"
                 print(f"  {scale:<10} {figures}  saving {100 * found['saving']:5.1f} %")
     RESULTS.write_text(json.dumps(content, indent=1) + "\n")

@@ -30,6 +30,8 @@ from splatcert.certificate.refusals import (
     WrongModelError,
     refuse_informed_predictor,
 )
+from splatcert.certificate.seal import seal_of
+from splatcert.commands.certify import words
 from splatcert.config import CertifyConfig, FieldConfig, LearnConfig
 from splatcert.conformal.maps import MapError
 from splatcert.pipeline import certify
@@ -154,6 +156,28 @@ def test_masked_pixels_do_not_count(photos, model):
     nothing = {HELD_OUT[0]: torch.zeros(40, 60, dtype=torch.bool)}
     with pytest.raises(MapError, match=rf"view '{HELD_OUT[0]}': no pixel counts"):
         score(pictures, nothing)
+
+
+def test_with_masks_the_promise_is_about_the_pixels_that_count(photos, model, tmp_path):
+    cameras, pictures = photos
+    mask = torch.ones(40, 60, dtype=torch.bool)
+    mask[:20] = False
+    masks = {HELD_OUT[0]: mask, HELD_OUT[1]: torch.ones(40, 60, dtype=torch.bool)}
+    scene = scene_from_tensors(cameras, pictures, held_out=HELD_OUT, masks=masks)
+    made = certify(scene, model, predictor=None)
+    assert ">= 90% of its pixels that count (masks) inside their boxes" in made.guarantee
+    counted = made.record.guarantee.counted
+    assert counted.masked_views == 1 and counted.share == pytest.approx(1 - 0.5 / len(HELD_OUT))
+    assert "on 1 of 12 calibration views; 95.8% of the pixels count" in words(made)["masks"]
+    folder = made.save(tmp_path / "cert")
+    assert pipeline.verify(folder).passed
+    path = folder / "certificate.json"
+    content = json.loads(path.read_text())
+    promise = content["guarantee"]
+    promise["statement"] = promise["statement"].replace(" that count (masks)", "")
+    promise["counted"] = {"masked_views": 0, "share": 1.0}
+    path.write_text(json.dumps({**content, "seal": seal_of(content)}))
+    assert [check.name for check in pipeline.verify(folder).failures] == ["masks"]
 
 
 def test_a_training_view_of_which_nothing_counts_is_described_but_not_measured(photos, model):

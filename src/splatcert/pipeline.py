@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 
 from splatcert.certificate.certificate import Certificate, observe
-from splatcert.certificate.checks import Check, Verification
+from splatcert.certificate.checks import UNUSABLE, Check, Verification
 from splatcert.certificate.compare import compare
 from splatcert.certificate.freeze import FrozenScales
 from splatcert.certificate.issue import Findings, issue, training_record
@@ -34,7 +34,6 @@ from splatcert.certificate.store import folder_of, read_content, read_parts
 from splatcert.certificate.verify import verify_folder
 from splatcert.config import CertifyConfig
 from splatcert.conformal.calibrate import CalibrationTooSmall, shortfall
-from splatcert.errors import InputError
 from splatcert.field.fit import FieldFit, Report
 from splatcert.field.support import folds_of
 from splatcert.raster.interface import Backend
@@ -182,7 +181,7 @@ def verify(
             backend=record.renderer.backend,
             report=report,
         )
-    except InputError as error:
+    except UNUSABLE as error:
         refused = Check("from scratch", False, " ".join(str(error).split()))
         return Verification((*checks, refused))
     return Verification((*checks, *compare(stored, again)))

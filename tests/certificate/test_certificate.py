@@ -14,9 +14,11 @@ import pytest
 import torch
 
 from certified_capture import HELD_OUT, NAMES, made_capture, made_model, made_predictor, made_truth
+from splatcert.artefacts import ArtefactError
 from splatcert.certificate import store
-from splatcert.certificate.certificate import Certificate
+from splatcert.certificate.certificate import OUTSIDE_BATCH, Certificate
 from splatcert.certificate.store import CertificateError, load_certificate
+from splatcert.certificate.verify import verify_folder
 from splatcert.config import CertifyConfig
 from splatcert.conformal.calibrate import CalibrationTooSmall
 from splatcert.conformal.order import ceil_rank
@@ -107,6 +109,29 @@ def test_the_paper_s_unit_is_stored_for_cameras_asked_later(photos, model, tmp_p
     assert same_boxes(made.predict(camera), loaded.predict(camera))
 
 
+@pytest.mark.parametrize(
+    ("unit", "lambda_a", "covered"),
+    [
+        ("batch", "1/2", False),
+        ("batch", "1", True),
+        ("batch", "0", True),
+        ("deployed", "1/2", True),
+    ],
+)
+def test_in_the_paper_s_unit_the_batch_alone_is_covered(
+    photos, model, tmp_path, unit, lambda_a, covered
+):
+    """prop:equivariance is about views of the batch; lem:gauge lifts it where the unit cancels."""
+    predictor = made_predictor(lambda_a=Fraction(lambda_a))
+    made = certify(made_capture(photos), model, CertifyConfig(unit=unit), predictor)
+    assert ("a camera outside the batch is not covered" in made.guarantee) is not covered
+    assert ("view of the certified batch" in made.guarantee) is not covered
+    assert made.predict(photos[0][HELD_OUT[3]]).support.inside
+    later = made.predict(photos[0][NAMES[1]]).support
+    assert (OUTSIDE_BATCH in later.reasons) is not covered
+    assert verify_folder(made.save(tmp_path / "cert")).passed
+
+
 def test_it_survives_the_disk(certificate, stored, model, tmp_path):
     save_ply(model, tmp_path / "model.ply")
     loaded = load_certificate(stored, load_splats(tmp_path / "model.ply"))
@@ -150,7 +175,7 @@ def test_another_renderer_is_refused_with_what_differs(stored, monkeypatch):
 
 def test_another_schema_is_refused(folder):
     path = folder / "certificate.json"
-    path.write_text(path.read_text().replace('"schema": 1,', '"schema": 2,', 1))
+    path.write_text(path.read_text().replace('"schema": 2,', '"schema": 3,', 1))
     with pytest.raises(CertificateError, match="this program reads 'splatcert certificate'"):
         load_certificate(folder)
 
@@ -160,18 +185,48 @@ def test_no_certificate_is_said_so(tmp_path):
         load_certificate(tmp_path)
 
 
-def test_a_save_that_is_stopped_leaves_no_half_certificate(certificate, folder, monkeypatch):
-    """Neither the old certificate with new files beside it, nor a new one without them."""
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
-    def stop(path, text):
-        raise KeyboardInterrupt
 
-    monkeypatch.setattr(store, "write_text_whole", stop)
-    with pytest.raises(KeyboardInterrupt):
+@pytest.mark.parametrize("part", ["save_field", "write_text_whole"])
+@pytest.mark.parametrize("why", [KeyboardInterrupt, OSError(28, "No space left on device")])
+def test_a_save_that_fails_leaves_the_older_certificate_whole(
+    certificate, folder, monkeypatch, part, why
+):
+    before = contents(folder)
+
+    def stop(*arguments, **options):
+        raise why
+
+    monkeypatch.setattr(store, part, stop)
+    with pytest.raises((KeyboardInterrupt, ArtefactError)):
         certificate.save(folder)
-    assert not (folder / "certificate.json").exists()
+    assert contents(folder) == before and load_certificate(folder).threshold > 0
+    with pytest.raises((KeyboardInterrupt, ArtefactError)):
+        certificate.save(folder / "first")
     with pytest.raises(CertificateError, match="is no certificate"):
+        load_certificate(folder / "first")
+
+
+@pytest.mark.parametrize("renames", [1, 2])
+def test_parts_of_two_certificates_are_not_believed(photos, folder, monkeypatch, renames):
+    other = made_model(made_truth(), seed=1)
+    newer = certify(made_capture(photos), other, predictor=None)
+    put, done = store._put, []
+
+    def stop_later(aside, path):
+        if len(done) == renames:
+            raise KeyboardInterrupt
+        done.append(path)
+        put(aside, path)
+
+    monkeypatch.setattr(store, "_put", stop_later)
+    with pytest.raises(KeyboardInterrupt):
+        newer.save(folder)
+    with pytest.raises(CertificateError, match="is not the file the certificate names"):
         load_certificate(folder)
+    assert "files" in {check.name for check in verify_folder(folder).failures}
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

@@ -4,16 +4,29 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from certified_capture import HELD_OUT, NAMES, made_capture, made_model, made_truth
+from splatcert import cli
+from splatcert.artefacts import file_hash as hash_of
+from splatcert.certificate.compare import APART, TOLERANCE, compare
+from splatcert.certificate.difference import differences
+from splatcert.certificate.freeze import freeze_hash
+from splatcert.certificate.honesty import estimate_by_splits
+from splatcert.certificate.plain import from_plain, to_plain
+from splatcert.certificate.record import Record
+from splatcert.certificate.rule import ScaleRule
 from splatcert.certificate.seal import seal_of
 from splatcert.certificate.store import CertificateError, load_certificate
 from splatcert.certificate.verify import verify_folder
+from splatcert.evaluate.views import SceneViews
 from splatcert.pipeline import verify
 
 Edit = Callable[[dict[str, Any]], Any]
@@ -35,7 +48,7 @@ def failed(folder: Path) -> set[str]:
 def test_ours_is_accepted(stored):
     found = verify_folder(stored)
     assert found.passed, found.failures
-    assert len(found.checks) == 12
+    assert len(found.checks) == 14
     assert all("\n" not in check.detail for check in found.checks)
 
 
@@ -101,8 +114,16 @@ def camera(content):
     content["calibration"][0]["camera"]["fx"] += 1
 
 
+def extent(content):
+    content["scene"]["extent"] *= 4
+
+
 def statement(content):
     content["guarantee"]["statement"] = "everything is certain"
+
+
+def masks(content):
+    content["guarantee"]["counted"]["masked_views"] = 1
 
 
 def p_value(content):
@@ -131,7 +152,9 @@ ALTERED = {
     early_labels: {"labels"},
     twice_handed: {"labels"},
     camera: {"roles", "labels"},
+    extent: {"extent"},
     statement: {"levels"},
+    masks: {"masks", "levels"},
     p_value: {"aids"},
     limits: {"aids"},
     estimate: {"aids"},
@@ -169,10 +192,6 @@ def test_another_file_is_found(folder, name):
 
 def consistent_forgery(content: dict[str, Any], folder: Path) -> None:
     """Half the widths: scores, threshold and views.npz agree with each other, not with photos."""
-    import numpy as np
-
-    from splatcert.artefacts import file_hash as hash_of
-
     arrays = dict(np.load(folder / "views.npz"))
     arrays["held_out_oracle"] = arrays["held_out_oracle"] / 2
     np.savez(folder / "views.npz", **arrays)
@@ -189,7 +208,78 @@ def test_a_consistent_forgery_passes_alone_and_fails_against_the_photos(folder, 
     edit(folder, lambda content: consistent_forgery(content, folder), reseal=True)
     assert verify_folder(folder).passed
     found = verify(folder, made_capture(photos), model)
-    assert {check.name for check in found.failures} == {"new scores", "new q"}
+    assert {"new scores", "new q", "numbers"} <= {check.name for check in found.failures}
+
+
+def shifted_units(content: dict[str, Any], folder: Path) -> None:
+    """Other units of the descriptor: factors and oracle factors follow, scores stay."""
+    arrays = dict(np.load(folder / "views.npz"))
+    arrays["training_descriptors"] = arrays["training_descriptors"].copy()
+    arrays["training_descriptors"][:, 2] += 3 * arrays["training_descriptors"][:, 2].std()
+    record = from_plain(Record, content)
+    rule = ScaleRule.freeze(
+        ScaleRule.of(record.scale).predictor,
+        arrays["training_descriptors"],
+        arrays["held_out_descriptors"],
+        record.scale.unit,
+    )
+    factors = rule.factors(arrays["held_out_descriptors"])
+    old = np.array([view.factor for view in record.calibration])
+    assert not np.allclose(old, factors, rtol=1e-2)
+    arrays["held_out_oracle"] = arrays["held_out_oracle"] * (factors / old)[:, None, None]
+    np.savez(folder / "views.npz", **arrays)
+    calibration = tuple(
+        replace(view, factor=float(factor))
+        for view, factor in zip(record.calibration, factors, strict=True)
+    )
+    splits = estimate_by_splits(
+        SceneViews.load(folder / "views.npz"),
+        {view.name: view.factor for view in calibration},
+        (record.guarantee.alpha, record.guarantee.beta),
+        record.scale.lambda_b,
+        splits=record.config.splits,
+        seed=record.config.seed,
+    )
+    scale = rule.record()
+    labels = replace(record.labels, frozen=freeze_hash(scale, calibration))
+    forged = replace(record, scale=scale, calibration=calibration, splits=splits, labels=labels)
+    content |= to_plain(forged)
+    content["files"]["views.npz"] = hash_of(folder / "views.npz")
+
+
+def test_other_units_with_the_same_scores_fail_against_the_photos(folder, photos, model):
+    """The threshold is right, the boxes of a new camera are not."""
+    edit(folder, lambda content: shifted_units(content, folder), reseal=True)
+    assert not failed(folder)
+    found = verify(folder, made_capture(photos), model)
+    told = {check.name: check.detail for check in found.failures}
+    assert told.keys() == {"entries", "numbers"}
+    assert "factor" in told["entries"] and "training descriptors" in told["numbers"]
+
+
+def test_every_entry_that_can_be_computed_again_is_compared(certificate):
+    """One at a time, each number and text of the record differs from the recomputed one."""
+    plain = to_plain(certificate.record)
+    for change, place in (
+        (lambda c: c["scale"].update(reference=2.0), "scale.reference"),
+        (lambda c: c["scene"].update(extent=4.0), "scene.extent"),
+        (lambda c: c["calibration"][1].update(factor=0.5), f"calibration[{HELD_OUT[1]}].factor"),
+        (lambda c: c["training"][0].update(file="0" * 64), f"training[{NAMES[1]}].file"),
+        (lambda c: c["guarantee"].update(threshold="inf"), "guarantee.threshold"),
+        (lambda c: c.update(splits=None), "splits"),
+    ):
+        content = json.loads(json.dumps(plain))
+        change(content)
+        assert list(differences(content, plain, TOLERANCE, apart=APART)) == [place]
+    assert not list(differences(plain, plain, TOLERANCE))
+
+
+def test_a_finite_threshold_is_not_an_infinite_one(certificate):
+    promise = replace(certificate.record.guarantee, threshold=float("inf"))
+    unbounded = replace(certificate, record=replace(certificate.record, guarantee=promise))
+    for pair in ((certificate, unbounded), (unbounded, certificate)):
+        assert not {check.name: check.passed for check in compare(*pair)}["new q"]
+    assert {check.name: check.passed for check in compare(unbounded, unbounded)}["new q"]
 
 
 def test_another_photo_is_named(stored, photos, model):
@@ -214,7 +304,7 @@ def test_another_model_or_split_is_named(stored, photos):
         ("{", "cannot be read"),
         ("[]", "no JSON object"),
         ('{"format": "splatcert certificate", "schema": 99}', "schema 99"),
-        ('{"format": "splatcert certificate", "schema": 1}', "calibration is missing"),
+        ('{"format": "splatcert certificate", "schema": 2}', "calibration is missing"),
     ],
 )
 def test_a_damaged_certificate_is_one_failed_check(folder, text, named):
@@ -223,3 +313,74 @@ def test_a_damaged_certificate_is_one_failed_check(folder, text, named):
     assert check.name == "format" and not check.passed and named in check.detail
     with pytest.raises(CertificateError, match=named):
         load_certificate(folder)
+
+
+def literal_nan(content):
+    content["exchangeability"]["p_value"] = float("nan")
+
+
+def beyond_floats(content):
+    content["scale"]["reference"] = 10**400
+
+
+def short_pose(content):
+    content["training"][0]["camera"]["world_to_camera"].pop()
+
+
+def no_pixels(content):
+    content["training"][0]["camera"]["width"] = 10**30
+
+
+def zero_factor(content):
+    content["calibration"][0]["factor"] = 0
+
+
+def no_score(content):
+    content["calibration"][0]["score"] = "nan"
+
+
+def no_calibration(content):
+    content["calibration"] = []
+
+
+def renamed_view(content):
+    content["calibration"][0]["name"] = "elsewhere.png"
+
+
+def half_a_character(content):
+    content["training"][0]["name"] = "\ud800"
+
+
+def zero_units(content):
+    content["scale"]["feature_stds"] = [0.0] * len(content["scale"]["features"])
+
+
+SENSELESS = {
+    literal_nan: "NaN is no number of JSON",
+    beyond_floats: "scale.reference is beyond the largest number",
+    short_pose: r"training[0].camera: a pose has 12 numbers, got 11",
+    no_pixels: "training[0].camera: a side has 1 to",
+    zero_factor: "calibration[0]: the factor must be positive and finite, got 0.0",
+    no_score: "calibration[0]: the score must be at least 0, got nan",
+    no_calibration: "calibration must name at least one view",
+    half_a_character: "training[0].name must be text",
+    renamed_view: "",
+    zero_units: "",
+}
+
+
+@pytest.mark.parametrize("change", SENSELESS, ids=lambda change: change.__name__)
+def test_senseless_entries_are_failed_checks_and_no_fault_of_ours(folder, change, photos, model):
+    path = folder / "certificate.json"
+    content = json.loads(path.read_text())
+    change(content)
+    if change is not literal_nan:
+        content["seal"] = seal_of(content)
+    path.write_text(json.dumps(content))
+    found = verify(folder, made_capture(photos), model)
+    assert not found.passed
+    assert cli.main(["verify", str(folder)]) == 2
+    if named := SENSELESS[change]:
+        assert named in found.failures[0].detail
+        with pytest.raises(CertificateError, match=re.escape(named)):
+            load_certificate(folder)

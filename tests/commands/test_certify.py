@@ -16,6 +16,7 @@ from PIL import Image
 from certified_capture import HELD_OUT, NAMES, made_model, made_photos, made_truth
 from splat_layouts import write_gsplat_run, write_inria_folder
 from splatcert import cli, pipeline
+from splatcert.commands.certify import percent
 from splatcert.commands.pictures import to_pixels
 from splatcert.splats.files import save_ply
 from splatcert.splats.made import random_splats
@@ -126,7 +127,7 @@ def test_verify_rejects_an_edited_certificate(made, tmp_path, capsys):
     assert cli.main(["verify", str(folder)]) == 2
     printed = capsys.readouterr()
     assert "FAILED: an entry was changed after sealing" in flat(printed.out)
-    assert "3 of 12 checks failed (seal, threshold, second road)" in printed.err
+    assert "3 of 14 checks failed (seal, threshold, second road)" in printed.err
     assert cli.main(["inspect", str(folder)]) == 2
     assert "has been edited" in capsys.readouterr().err
 
@@ -140,6 +141,37 @@ def test_verify_names_another_photo(place, made, tmp_path, capsys):
     printed = capsys.readouterr()
     assert f"1 photos are others: images/{HELD_OUT[4]}" in flat(printed.out)
     assert "checks failed" in printed.err
+
+
+def test_verify_loads_the_capture_as_certify_did(place, tmp_path, capsys):
+    """A factor of photos of two sizes is no long side; nor are edited sizes trusted."""
+    capture = Path(shutil.copytree(place / "capture", tmp_path / "capture"))
+    content = json.loads((capture / "transforms.json").read_text())
+    frame, photo = content["frames"][1], capture / "images" / NAMES[1]
+    Image.open(photo).resize((90, 60)).save(photo)
+    lens = ("fl_x", "fl_y", "cx", "cy", "w", "h")
+    for other in content["frames"]:
+        other |= {key: content[key] for key in lens}
+    frame |= {key: 3 * content[key] / 2 for key in lens} | {"w": 90, "h": 60}
+    for key in lens:
+        del content[key]
+    (capture / "transforms.json").write_text(json.dumps(content))
+    shutil.move(capture / "images", capture / "photos")
+    inputs = [str(capture), str(place / "model.ply"), "-o", str(tmp_path / "cert")]
+    options = [*EVERY_THIRD, "--resolution", "1/2", "--images", "photos"]
+    assert cli.main(["certify", *inputs, *options, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["scene"]["sizes"] == {"30x20": 35, "45x30": 1}
+    checked = ["verify", str(tmp_path / "cert"), "--data", inputs[0], "--model", inputs[1]]
+    assert cli.main(checked) == 0
+    path = tmp_path / "cert/certificate.json"
+    stored = json.loads(path.read_text())
+    for change in ({"sizes": {"wide": 36}}, {"format": "film"}):
+        path.write_text(json.dumps({**stored, "scene": {**stored["scene"], **change}}))
+        assert cli.main(checked) == 2
+    stored["scene"]["loaded"]["resolution"] = "huge"
+    path.write_text(json.dumps(stored))
+    assert cli.main(checked) == 2
+    assert "resolution 'huge' is neither" in flat(capsys.readouterr().err)
 
 
 def test_verify_needs_both_or_none(made, capsys):
@@ -195,6 +227,23 @@ def test_too_few_views_say_how_many_are_missing_and_are_no_failure(place, tmp_pa
     assert cli.main(["verify", str(tmp_path / "cert")]) == 0
 
 
+def test_splits_without_a_finite_threshold_are_no_estimate(place, tmp_path, capsys):
+    """15 views are enough for alpha = 1/15, the 11 of a split are not."""
+    names = [f"images/{name}" for name in (*HELD_OUT, *NAMES[1:10:3])][:15]
+    (tmp_path / "names.txt").write_text("\n".join(names))
+    options = ["--holdout", str(tmp_path / "names.txt"), "--alpha", "1/15"]
+    assert certify(place, tmp_path / "cert", *options) == 0
+    said = flat(capsys.readouterr().out)
+    assert "calibrated 15 views, threshold = 15th smallest" in said
+    assert (
+        "estimate none: a split calibrates on 11 of the 15 views, and alpha = 1/15 needs 14 for a "
+        "finite threshold" in said
+    )
+    assert "nan" not in said and "inf " not in said
+    assert cli.main(["verify", str(tmp_path / "cert")]) == 0
+    assert percent(float("nan")) == "-" and percent(0.25) == "25.0%"
+
+
 def test_a_run_that_is_interrupted_leaves_no_certificate_and_goes_on(
     place, made, tmp_path, capsys, monkeypatch
 ):
@@ -224,7 +273,19 @@ def test_a_run_of_splatcert_train_brings_its_own_split_and_size(place, tmp_path,
     assert cli.main(["certify", capture, str(run), "-o", str(tmp_path / "cert"), "--json"]) == 0
     known = json.loads(capsys.readouterr().out)
     assert known["scene"]["sizes"] == {"30x20": 36} and known["views"]["calibration"] == 12
+    assert cli.main(["verify", str(tmp_path / "cert")]) == 0
+    said = flat(capsys.readouterr().out)
+    assert "photos of 12 held-out views (images/000.png, images/003.png" in said
+    assert "handed out before, for evaluation by splatcert train, says its run folder" in said
+    inputs = ["--data", capture, "--model", str(run)]
+    assert cli.main(["verify", str(tmp_path / "cert"), *inputs]) == 0
     other = ["certify", capture, str(run / "splats.ply"), "-o", str(tmp_path / "no")]
+    metrics = (run / "metrics.json").read_text()
+    (run / "metrics.json").write_text(metrics.replace('"evaluation"', '"fun"'))
+    capsys.readouterr()
+    assert cli.main(other) == 2
+    assert "labels[0].purpose must be one of calibration" in capsys.readouterr().err
+    (run / "metrics.json").write_text(metrics)
     assert cli.main([*other, "--holdout", "4"]) == 2
     assert "the model was trained on 6 of the 9 held-out photos" in capsys.readouterr().err
     record = json.loads((run / "train.json").read_text())

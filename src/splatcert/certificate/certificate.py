@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatcert.certificate.boxes import CertifiedBoxes
+from splatcert.certificate.provenance import camera_hash
 from splatcert.certificate.record import Record
 from splatcert.certificate.rule import ScaleRule
 from splatcert.errors import InputError
@@ -22,6 +23,11 @@ from splatcert.scene.cameras import Camera
 from splatcert.splats.gaussians import Splats
 from splatcert.view.descriptor import CameraGeometry
 from splatcert.view.query import Observed
+
+OUTSIDE_BATCH = (
+    "is no view of the batch that set the unit of the view factor, so the guarantee does not "
+    "cover it; certify with unit deployed for cameras asked later"
+)
 
 
 class CertificateError(InputError):
@@ -34,7 +40,7 @@ class Certificate:
 
     With probability at least 1 - alpha, at least a fraction 1 - beta of the pixels of a new
     view lie inside their boxes, if that view is exchangeable with the calibration views
-    (thm:validity).
+    (thm:validity). Where calibration views have masks, of the pixels that count.
     """
 
     record: Record
@@ -88,11 +94,18 @@ class Certificate:
         cameras = [view.camera.camera() for view in self.record.training]
         return observe(self.splats, self.fit, cameras, scene.extent, renderer.background)
 
+    @cached_property
+    def _batch(self) -> frozenset[str]:
+        """Hashes of the cameras that set the unit in the paper's mode."""
+        return frozenset(v.pose for v in (*self.record.calibration, *self.record.unlabelled))
+
     def predict(self, camera: Camera) -> CertifiedBoxes:
         """Boxes for one camera; the same whatever else is asked before, after or with it."""
         query = self.observed.query(camera, backend=self.record.renderer.backend)
         shape, factor = query.shape(self.rule.lambda_b), self.rule.factor(query.descriptor)
         flag = self.record.support.check(query.descriptor, camera)
+        if self.record.scale.batch_only and camera_hash(camera) not in self._batch:
+            flag = flag.beyond(OUTSIDE_BATCH)
         return CertifiedBoxes.around(query.center, shape, factor, self.threshold, flag)
 
     def predict_batch(self, cameras: Sequence[Camera]) -> list[CertifiedBoxes]:

@@ -35,6 +35,10 @@ class Verification:
         return tuple(check for check in self.checks if not check.passed)
 
 
+UNUSABLE = (ValueError, LookupError, ArithmeticError)
+"""What arithmetic on edited entries raises; `InputError` is a `ValueError`."""
+
+
 class Doubt(Exception):  # noqa: N818 - it is no error of ours or the user's
     """Why a check fails."""
 
@@ -51,3 +55,5 @@ def answer(name: str, ask: Callable[[], str]) -> Check:
         return Check(name, True, ask())
     except (Doubt, InputError) as doubt:
         return Check(name, False, " ".join(str(doubt).split()))
+    except UNUSABLE as error:
+        return Check(name, False, f"entries cannot be used: {' '.join(repr(error).split())}")

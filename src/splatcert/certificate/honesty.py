@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatcert.conformal.exchangeability import PermutationTest, permutation_test
+from splatcert.conformal.order import outer_rank, views_needed
 from splatcert.evaluate.splits import calibration_size, draw_splits, estimate, saving
 from splatcert.evaluate.views import SceneViews
 from splatcert.scene.cameras import Camera
@@ -35,6 +36,10 @@ class SupportFlag:
     inside: bool
     reasons: tuple[str, ...] = ()
     """Where it does not, in words."""
+
+    def beyond(self, reason: str) -> SupportFlag:
+        """The same with one more reason."""
+        return SupportFlag(False, (*self.reasons, reason))
 
     def words(self) -> str:
         """One sentence for people."""
@@ -159,6 +164,19 @@ Levels = tuple[Fraction, Fraction]
 """alpha and beta."""
 
 
+def too_few_to_split(views: int, alpha: Fraction) -> str:
+    """Why so many calibration views allow no estimate by splits, in words; empty if they do."""
+    size = calibration_size(views)
+    if size >= views:
+        return f"{views} calibration views cannot be split into {size} and a rest to test on"
+    if outer_rank(size, alpha) > size:
+        return (
+            f"a split calibrates on {size} of the {views} views, and alpha = {alpha} needs "
+            f"{views_needed(alpha)} for a finite threshold"
+        )
+    return ""
+
+
 def estimate_by_splits(
     views: SceneViews,
     factors: Mapping[str, float],
@@ -173,10 +191,10 @@ def estimate_by_splits(
     From oracle factors alone: a view's score under a factor a is a*_v / a_v (prop:oracle),
     and its mean half-width q a_v. `factors` names the calibration views.
     """
-    size = calibration_size(len(factors))
-    if size >= len(factors):
-        return None
     alpha, beta = guarantee
+    size = calibration_size(len(factors))
+    if too_few_to_split(len(factors), alpha):
+        return None
     rows = [views.held_out.names.index(name) for name in factors]
     constant = views.oracle("held-out", beta, 0)[rows]
     shaped = views.oracle("held-out", beta, lambda_b)[rows]

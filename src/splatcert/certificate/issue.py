@@ -4,18 +4,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timezone
-from fractions import Fraction
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
 from splatcert import __version__
 from splatcert.certificate.certificate import Certificate
+from splatcert.certificate.counted import CountedPixels
 from splatcert.certificate.freeze import FrozenScales
 from splatcert.certificate.honesty import (
+    Levels,
     SupportLimits,
     doubt_exchangeability,
     estimate_by_splits,
@@ -37,7 +38,9 @@ from splatcert.certificate.record import (
     HandOver,
     HeldOutBy,
     LabelRecord,
+    LoadRecord,
     Record,
+    ScaleRecord,
     SceneRecord,
     TrainingRecord,
 )
@@ -76,7 +79,9 @@ def issue(request: Request, found: Findings) -> Certificate:
     record = Record(
         splatcert=__version__,
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        guarantee=guarantee_of(list(scores.values()), alpha, beta),
+        guarantee=guarantee_of(
+            list(scores.values()), (alpha, beta), counted_pixels(views, records), scale
+        ),
         config=replace(config, alpha=str(alpha), beta=str(beta)),
         scale=scale,
         model=request.model,
@@ -103,15 +108,25 @@ def issue(request: Request, found: Findings) -> Certificate:
     return Certificate(record, found.fit, views, request.splats)
 
 
-def guarantee_of(scores: Sequence[float], alpha: Fraction, beta: Fraction) -> Guarantee:
+def counted_pixels(views: SceneViews, calibration: Sequence[CalibrationRecord]) -> CountedPixels:
+    """Which pixels the scores of these views are about."""
+    return CountedPixels.of(views, {view.name: view.camera.camera() for view in calibration})
+
+
+def guarantee_of(
+    scores: Sequence[float], levels: Levels, counted: CountedPixels, scale: ScaleRecord
+) -> Guarantee:
     """eq:outer-quantile, and its meaning in words."""
+    alpha, beta = levels
+    about = {"masked": counted.masked_views > 0, "batch_only": scale.batch_only}
     return Guarantee(
         alpha=alpha,
         beta=beta,
         views=len(scores),
         rank=outer_rank(len(scores), alpha),
         threshold=threshold_of(np.array(scores), alpha),
-        statement=state_guarantee(alpha, beta, len(scores)),
+        counted=counted,
+        statement=state_guarantee(alpha, beta, len(scores), **about),
     )
 
 
@@ -148,6 +163,18 @@ def scene_record(scene: Scene) -> SceneRecord:
         held_out_by=cast("HeldOutBy", scene.details.get("held_out_by", "user")),
         sizes=dict(sorted(sizes.items())),
         extent=scene.extent,
+        loaded=None if scene.format == "memory" else load_record(scene.details),
+    )
+
+
+def load_record(details: Mapping[str, Any]) -> LoadRecord:
+    """The options that `load_scene` was given, as far as they decide about pixels."""
+    resolution, masks = details.get("resolution"), details.get("masks asked for")
+    return LoadRecord(
+        images=details.get("images"),
+        resolution=None if resolution is None else str(resolution),
+        background=details.get("background"),
+        masks="off" if masks is False else masks,
     )
 
 

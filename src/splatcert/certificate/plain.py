@@ -63,7 +63,10 @@ def _read_dataclass(kind: Any, value: Any, where: str) -> Any:
     if unknown := sorted(value.keys() - known.keys()):
         raise PlainError(f"{_below(where, unknown[0])} is not an entry of this format")
     entries = {name: _read(t, value[name], _below(where, name)) for name, t in known.items()}
-    return kind(**entries)
+    try:
+        return kind(**entries)
+    except ValueError as error:
+        raise PlainError(f"{where or 'the content'}: {error}") from None
 
 
 @cache
@@ -112,7 +115,8 @@ def _below(where: str, name: object) -> str:
 
 
 def _string(value: Any, where: str) -> str:
-    return _require(isinstance(value, str), value, where, "text")
+    is_text = isinstance(value, str) and not any("\ud800" <= c <= "\udfff" for c in value)
+    return _require(is_text, value, where, "text")
 
 
 def _flag(value: Any, where: str) -> bool:
@@ -128,7 +132,10 @@ def _number(value: Any, where: str) -> float:
     if value in ("inf", "nan", "-inf"):
         return float(value)
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return float(_require(is_number, value, where, "a number"))
+    try:
+        return float(_require(is_number, value, where, "a number"))
+    except OverflowError:
+        raise PlainError(f"{where} is beyond the largest number") from None
 
 
 def _fraction(value: Any, where: str) -> Fraction:

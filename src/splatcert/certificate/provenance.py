@@ -21,7 +21,7 @@ from torch import Tensor
 
 from splatcert.artefacts import file_hash
 from splatcert.raster.interface import Backend
-from splatcert.scene.cameras import Camera
+from splatcert.scene.cameras import Camera, CameraError
 from splatcert.scene.roles import LabelledView
 from splatcert.scene.scene import FilePixels
 from splatcert.splats.gaussians import Splats
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 RENDERED = ("means", "quats", "log_scales", "logit_opacities", "sh")
 """Tensors that decide every pixel; further columns of a file do not."""
 MARK_DIGITS = 16
+POSE_NUMBERS = 12
+MAX_SIDE = 1 << 20
 
 
 def splats_hash(splats: Splats) -> str:
@@ -162,6 +164,14 @@ class CameraRecord:
     cy: float
     width: int
     height: int
+
+    def __post_init__(self) -> None:
+        if len(self.world_to_camera) != POSE_NUMBERS:
+            raise CameraError(f"a pose has {POSE_NUMBERS} numbers, got {len(self.world_to_camera)}")
+        if not (0 < self.width <= MAX_SIDE and 0 < self.height <= MAX_SIDE):
+            raise CameraError(
+                f"a side has 1 to {MAX_SIDE} pixels, got {self.width} x {self.height}"
+            )
 
     @classmethod
     def of(cls, camera: Camera) -> CameraRecord:

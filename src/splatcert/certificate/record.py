@@ -3,21 +3,29 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
+from splatcert.certificate.counted import CountedPixels
 from splatcert.certificate.honesty import SplitEstimates, SupportLimits
 from splatcert.certificate.provenance import CameraRecord
 from splatcert.config import CertifyConfig
 from splatcert.conformal.exchangeability import PermutationTest
+from splatcert.errors import InputError
+from splatcert.scene.paths import listed
 
 FORMAT = "splatcert certificate"
-SCHEMA = 1
+SCHEMA = 2
 """Of certificate.json; another one is refused."""
 HeldOutBy = Literal["model", "user", "assumed"]
 """Who says that the model has not seen the held-out photos: its own run or settings, whoever
 held them out, or nobody."""
+
+
+class RecordError(InputError):
+    """An entry of a certificate that can mean nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,8 +40,14 @@ class Guarantee:
     """k = ceil((m + 1)(1 - alpha)); the threshold is the k-th smallest score."""
     threshold: float
     """q; infinite where k > m."""
+    counted: CountedPixels
+    """Which pixels it is about."""
     statement: str
     """The same in words."""
+
+    def __post_init__(self) -> None:
+        if not self.threshold >= 0:
+            raise RecordError(f"the threshold must be at least 0, got {self.threshold}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +76,10 @@ class QueryRecord:
     factor: float
     """a_v."""
 
+    def __post_init__(self) -> None:
+        if not 0 < self.factor < math.inf:
+            raise RecordError(f"the factor must be positive and finite, got {self.factor}")
+
 
 @dataclass(frozen=True, kw_only=True)
 class CalibrationRecord(QueryRecord):
@@ -71,6 +89,11 @@ class CalibrationRecord(QueryRecord):
     file: str | None
     score: float
     """R_v (eq:view-score)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.score >= 0:
+            raise RecordError(f"the score must be at least 0, got {self.score}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +112,15 @@ class ScaleRecord:
     feature_stds: tuple[float, ...]
     """Units of the descriptor: training views, each described by the other folds."""
 
+    @property
+    def batch_only(self) -> bool:
+        """Whether only views of the query batch are covered.
+
+        The batch's unit treats its views alike (prop:equivariance), a camera asked later it
+        does not. Without shrinkage, or shrunk to one, the unit cancels (lem:gauge).
+        """
+        return self.unit == "batch" and 0 < self.lambda_a < 1
+
 
 @dataclass(frozen=True, kw_only=True)
 class HandOver:
@@ -102,13 +134,24 @@ class HandOver:
 
 @dataclass(frozen=True, kw_only=True)
 class LabelRecord:
-    """When the scales were fixed, and every hand-over of held-out labels."""
+    """When the scales were fixed, and the hand-overs of held-out labels.
+
+    Those of the process that certified, and what the model's run folder says of earlier ones.
+    """
 
     frozen: str
     """Hash of all scales of the query batch, taken before any calibration label."""
     handed_out_before: int
     """Length of the ledger at that moment."""
     ledger: tuple[HandOver, ...]
+
+    def earlier(self) -> str:
+        """Whose labels had been handed out before the scales were fixed, in words, or nothing."""
+        return "; ".join(
+            f"photos of {len(entry.views)} held-out views ({listed(entry.views)}) had been handed "
+            f"out before, for {entry.purpose} by {entry.by}"
+            for entry in self.ledger[: self.handed_out_before]
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,6 +177,20 @@ class RendererRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LoadRecord:
+    """How photographs became pictures, to load them again in the same way."""
+
+    images: str | None
+    """Folder that took the place of the capture's own."""
+    resolution: str | None
+    """Largest long side, or a factor; None for the photographs' own size."""
+    background: tuple[float, float, float] | None
+    """Below transparent pixels."""
+    masks: str | None
+    """Folder of masks, "alpha" or "off"; None for what the capture itself names."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class SceneRecord:
     """The capture."""
 
@@ -145,6 +202,8 @@ class SceneRecord:
     sizes: dict[str, int]
     """Views of each size in pixels."""
     extent: float
+    loaded: LoadRecord | None
+    """None for pictures that were never files."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,3 +252,8 @@ class Record:
     """Hashes of the files beside this one."""
     seal: str
     """Hash of everything above but the time; see `seal_of`."""
+
+    def __post_init__(self) -> None:
+        for role in ("training", "calibration"):
+            if not getattr(self, role):
+                raise RecordError(f"{role} must name at least one view")

@@ -28,7 +28,8 @@ class ScaleRule:
     """The frozen scale construction of one scene.
 
     `deployed`: the view factor has mean one over the training views, so a camera's box is
-    the same whatever else is asked. `batch`: mean one over the query batch, as in the paper.
+    the same whatever else is asked. `batch`: mean one over the query batch, as in the paper,
+    which covers views of that batch and no camera asked later.
     With lambda_a = 1 the two differ by one constant, which calibration cancels (lem:gauge).
     """
 

@@ -5,13 +5,16 @@
     CERT/field.safetensors     residual field and support
     CERT/views.npz             per-view numbers
 
-`certificate.json` names the hashes of the other two and is written last, so a folder either
-holds a whole certificate or none.
+`certificate.json` names the hashes of the other two and is put in place last, so a folder
+holds a whole certificate, or none that is believed.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import os
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -38,22 +41,37 @@ from splatcert.splats.gaussians import Splats
 from splatcert.view.descriptor import check_schema
 
 MAIN, FIELD, VIEWS = "certificate.json", "field.safetensors", "views.npz"
+ASIDE = ".new"
+"""Folder in which a certificate is written before any older one is replaced."""
 KEPT = ".field.safetensors"
 """A field that was fitted for a certificate which is not finished yet."""
 MAX_BYTES = 1 << 28
 
 
 def save_certificate(certificate: Certificate, folder: Path) -> Path:
-    """Write all files, each aside and renamed, `certificate.json` last."""
+    """Write all files aside, then rename them one by one, `certificate.json` last.
+
+    Up to the first rename an older certificate is whole. One that is stopped between two
+    renames leaves parts of both, which the hashes in `certificate.json` tell.
+    """
+    aside = folder / ASIDE
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        # From here to the last rename an older certificate's files are being replaced.
-        (folder / MAIN).unlink(missing_ok=True)
+        aside.mkdir(parents=True, exist_ok=True)
+        _write(certificate, aside)
+        for name in (FIELD, VIEWS, MAIN):
+            _put(aside / name, folder / name)
+        (folder / KEPT).unlink(missing_ok=True)
     except OSError as error:
         raise ArtefactError(
             f"cannot write a certificate to {folder}: {error.strerror}.\n"
-            "  Choose another folder with --output."
+            "  Free some space, or choose another folder with --output."
         ) from error
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    return folder
+
+
+def _write(certificate: Certificate, folder: Path) -> None:
     record = certificate.record
     inputs = field_inputs(record.model, record.training, record.renderer, record.config.field)
     save_field(folder / FIELD, certificate.fit, inputs=inputs)
@@ -62,8 +80,10 @@ def save_certificate(certificate: Certificate, folder: Path) -> Path:
     content = to_plain(replace(record, files=files, seal=""))
     content["seal"] = seal_of(content)
     write_text_whole(folder / MAIN, json.dumps(content, indent=1) + "\n")
-    (folder / KEPT).unlink(missing_ok=True)
-    return folder
+
+
+def _put(aside: Path, path: Path) -> None:
+    os.replace(aside, path)
 
 
 def field_inputs(
@@ -119,7 +139,9 @@ def read_content(folder: Path) -> tuple[dict[str, Any], Record]:
     try:
         if path.stat().st_size > MAX_BYTES:
             raise ValueError(f"more than {MAX_BYTES} bytes")
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(
+            path.read_text(encoding="utf-8"), parse_constant=_finite, parse_float=_finite
+        )
         if not isinstance(content, dict):
             raise ValueError("no JSON object")
     except (OSError, ValueError, RecursionError) as error:
@@ -139,6 +161,14 @@ def read_content(folder: Path) -> tuple[dict[str, Any], Record]:
             f"{path} is no valid certificate: {error}.\n"
             "  It was edited or damaged: restore it, or certify again."
         ) from None
+
+
+def _finite(text: str) -> float:
+    """A number of JSON, which knows no infinity and no NaN; Python would read them."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is no number of JSON")
+    return value
 
 
 def read_parts(folder: Path, record: Record) -> tuple[FieldFit, SceneViews]:

@@ -24,7 +24,7 @@ from splatcert.certificate.honesty import (
     doubt_exchangeability,
     estimate_by_splits,
 )
-from splatcert.certificate.issue import view_marks
+from splatcert.certificate.issue import counted_pixels, view_marks
 from splatcert.certificate.plain import to_plain
 from splatcert.certificate.provenance import camera_hash
 from splatcert.certificate.record import Record
@@ -39,6 +39,7 @@ from splatcert.conformal.statement import state_guarantee
 from splatcert.errors import InputError
 from splatcert.evaluate.views import SceneViews
 from splatcert.scene.paths import listed
+from splatcert.scene.scene import extent_of
 
 ROUNDING = 1e-9
 """Relative difference between two ways of computing one number."""
@@ -123,6 +124,14 @@ def _roles(stored: Stored) -> str:
     )
 
 
+def _extent(stored: Stored) -> str:
+    """The unit of distances, which descriptors and boxes of a new camera rest on."""
+    found = extent_of([view.camera.camera() for view in stored.record.training])
+    extent = stored.record.scene.extent
+    require(_close(extent, found), f"stored {extent}, from the training cameras {found}")
+    return f"{found:.6g}, from the training cameras"
+
+
 def _levels(stored: Stored) -> str:
     promise, config = stored.record.guarantee, stored.record.config
     alpha, beta, views = promise.alpha, promise.beta, promise.views
@@ -132,9 +141,19 @@ def _levels(stored: Stored) -> str:
     require(views == count, f"m = {views}, but there are {count} calibration views")
     rank = outer_rank(views, alpha)
     require(promise.rank == rank, f"k = {promise.rank}, but ceil((m + 1)(1 - alpha)) = {rank}")
-    words = state_guarantee(alpha, beta, views)
+    masked, batch_only = promise.counted.masked_views > 0, stored.record.scale.batch_only
+    words = state_guarantee(alpha, beta, views, masked=masked, batch_only=batch_only)
     require(promise.statement == words, "the statement in words is another than the numbers'")
     return f"alpha = {alpha}, beta = {beta}, m = {views}, k = {rank}"
+
+
+def _masks(stored: Stored) -> str:
+    """Whether the promise is about all pixels, from the counts of every view."""
+    counted = counted_pixels(stored.views, stored.record.calibration)
+    named = stored.record.guarantee.counted
+    require(_alike(counted, named), f"{named} stored, but by {VIEWS} it is {counted}")
+    views = len(stored.record.calibration)
+    return counted.words(views) if counted.masked_views else "none: every pixel counts"
 
 
 def _order_statistic(stored: Stored) -> str:
@@ -182,7 +201,10 @@ def _scale(stored: Stored) -> str:
 
 
 def _frozen(stored: Stored) -> str:
-    """Scales were fixed first, and calibration labels handed out once, afterwards."""
+    """Scales were fixed first, and calibration labels handed out once, afterwards.
+
+    Once in the process that certified; what was handed out earlier is named, not judged.
+    """
     record = stored.record
     batch = sorted((*record.calibration, *record.unlabelled), key=lambda view: view.name)
     require(
@@ -199,7 +221,9 @@ def _frozen(stored: Stored) -> str:
         sorted(entry.views) == sorted(stored.scores),
         "the labels handed out are not those of the calibration views",
     )
-    return f"all {len(batch)} scales were fixed before calibration labels were handed out, once"
+    told = f"all {len(batch)} scales were fixed before calibration labels were handed out, once"
+    earlier = record.labels.earlier()
+    return f"{told}; {earlier}" if earlier else told
 
 
 def _inputs(stored: Stored) -> str:
@@ -261,6 +285,8 @@ QUESTIONS: dict[str, Callable[[Stored], str]] = {
     "threshold": _order_statistic,
     "second road": _risk_control,
     "roles": _roles,
+    "masks": _masks,
+    "extent": _extent,
     "scores": _scores,
     "scale": _scale,
     "labels": _frozen,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, replace
 from dataclasses import field as setting
 from pathlib import Path
@@ -53,7 +54,7 @@ class Certify:
     """View predictor: a file of splatcert learn, the one in the package, or none."""
     unit: Literal["deployed", "batch"] = "deployed"
     """Unit of the view factor: a camera's box never depends on what else is asked
-    (deployed), or the paper's mean over the query batch."""
+    (deployed), or the paper's mean over the query batch, which covers that batch only."""
     background: Annotated[Colour | None, tyro.conf.arg(metavar="R G B")] = None
     """Colour behind the splats, 0 to 1. Unless told: the model's, the capture's, black."""
     splits: int = 200
@@ -149,6 +150,12 @@ def words(certificate: Certificate) -> dict[str, str]:
         "calibrated": state_calibration(alpha, promise.views),
         "guarantee": promise.statement,
     }
+    if earlier := record.labels.earlier():
+        told["labels"] = (
+            f"{earlier}; the guarantee needs that nobody chose model or settings by them"
+        )
+    if promise.counted.masked_views:
+        told["masks"] = promise.counted.words(promise.views)
     if missing := shortfall(promise.views, alpha):
         told["missing"] = " ".join(missing.split())
     else:
@@ -211,24 +218,29 @@ def assumption_words(certificate: Certificate) -> str:
 
 def estimate_words(certificate: Certificate) -> str:
     """The diagnostic by random splits, kept apart from the guarantee."""
+    from splatcert.certificate.honesty import CERTIFIED, CONSTANT, too_few_to_split
+
     found = certificate.record.splits
     if found is None:
-        return "none: too few held-out views to split them"
-    from splatcert.certificate.honesty import CERTIFIED, CONSTANT
-
+        return f"none: {too_few_to_split(certificate.record.guarantee.views, certificate.alpha)}"
     ours = found.scales[CERTIFIED]
     told = {CERTIFIED, CONSTANT}
     if certificate.rule.predictor is None:
         told |= {"a only", "b~ only"}  # they are the constant and the certified scale again
     rest = ", ".join(
-        f"{name} {100 * one.saving:.1f}%" for name, one in found.scales.items() if name not in told
+        f"{name} {percent(one.saving)}" for name, one in found.scales.items() if name not in told
     )
     return (
         f"no part of the guarantee: over {found.splits} random splits with "
-        f"{found.calibration_views} calibration views, {100 * ours.coverage:.1f}% of the test "
-        f"views are covered at half-width {ours.width:.4f}, {100 * ours.saving:.1f}% less than a "
+        f"{found.calibration_views} calibration views, {percent(ours.coverage)} of the test "
+        f"views are covered at half-width {ours.width:.4f}, {percent(ours.saving)} less than a "
         f"constant scale needs ({rest})"
     )
+
+
+def percent(share: float) -> str:
+    """A share for people; a dash where there is none."""
+    return "-" if math.isnan(share) else f"{100 * share:.1f}%"
 
 
 def facts(certificate: Certificate, folder: Path) -> dict[str, Any]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -124,7 +124,10 @@ def train_one(options: Train, folder: Path, config: TrainConfig, talk: bool) -> 
 
 
 def save_metrics(scene: Scene, splats: Any, config: TrainConfig, folder: Path) -> dict[str, Any]:
-    """Measure on the held-out views that have a photograph, and store the figures."""
+    """Measure on the held-out views that have a photograph, and store the figures.
+
+    The hand-over of their labels is stored as well, for a certificate to name.
+    """
     from splatcert.artefacts import write_text_whole
     from splatcert.train.metrics import measure, summarise
 
@@ -132,6 +135,7 @@ def save_metrics(scene: Scene, splats: Any, config: TrainConfig, folder: Path) -
     views = scene.held_out.reveal("evaluation", names, by="splatcert train") if names else []
     summary = summarise(measure(splats, views, background=config.background))
     summary["gaussians"] = len(splats)
+    summary["labels"] = [asdict(entry) for entry in scene.held_out.ledger.entries]
     write_text_whole(folder / "metrics.json", json.dumps(summary, indent=1) + "\n")
     return summary
 

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from splatcert.certificate.record import HeldOutBy
+from splatcert.certificate.plain import from_plain
+from splatcert.certificate.record import HandOver, HeldOutBy
 from splatcert.commands.options import CaptureOptions
 from splatcert.errors import InputError
 from splatcert.scene.load import load_scene
@@ -51,6 +52,8 @@ class Training:
     long_side: int | None = None
     """Of the photos it was trained on, in pixels."""
     background: Colour | None = None
+    handed_out: tuple[HandOver, ...] = ()
+    """Held-out labels that were handed out while it was trained or measured."""
 
 
 def training_of(model: Path) -> Training:
@@ -85,7 +88,25 @@ def _own_run(path: Path) -> Training:
         kept_out=names["held_out_views"],
         long_side=max(sides, default=None),
         background=(red, green, blue),
+        handed_out=_handed_out(path.with_name("metrics.json"), names["held_out_views"]),
     )
+
+
+def _handed_out(path: Path, held_out: tuple[str, ...]) -> tuple[HandOver, ...]:
+    """What a run says of held-out labels: none where it has not measured anything."""
+    if not path.is_file():
+        return ()
+    try:
+        metrics: Any = json.loads(path.read_text())
+        if "labels" in metrics:
+            return from_plain(tuple[HandOver, ...], metrics["labels"], "labels")
+    except (OSError, ValueError, TypeError) as error:
+        raise SeenError(
+            f"{path} does not say which held-out photos were looked at: {error}.\n"
+            "  Restore it, or remove it and run the same splatcert train command again."
+        ) from None
+    # Runs of earlier versions measured every held-out photo and did not write it down.
+    return (HandOver(order=0, purpose="evaluation", by="splatcert train", views=held_out),)
 
 
 def load_capture(data: Path, capture: CaptureOptions, training: Training) -> Scene:
@@ -96,7 +117,8 @@ def load_capture(data: Path, capture: CaptureOptions, training: Training) -> Sce
     knows nothing of photos that were added later: those may be named in a file, which is
     then the user's statement.
 
-    `details["held_out_by"]` of the scene says how the split is known, see `HeldOutBy`.
+    `details["held_out_by"]` of the scene says how the split is known, see `HeldOutBy`. The
+    ledger of held-out labels begins with what the model's run folder says of them.
     """
     options: dict[str, Any] = {
         "images": capture.images,
@@ -116,6 +138,8 @@ def load_capture(data: Path, capture: CaptureOptions, training: Training) -> Sce
         if seen is None:
             seen = load_scene(data, holdout=told, **options).training.names
         _refuse_seen(scene, seen, told)
+    for entry in training.handed_out:
+        scene.held_out.ledger.record(entry.purpose, f"{entry.by}, says its run folder", entry.views)
     return replace(scene, details={**scene.details, "held_out_by": by})
 
 

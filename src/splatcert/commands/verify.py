@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 from warnings import catch_warnings, simplefilter
 
 import tyro
@@ -41,7 +41,7 @@ class Verify:
     model: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
     """The model, to compute everything again; needs --data."""
     images: Annotated[str | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """Folder of photographs, such as images_4, if the certificate was made from it."""
+    """Folder of photographs, such as images_4; unless told, the one that was certified."""
     threads: int = 0
     """Threads of the cpu renderer; 0 means all cores. Results do not depend on it."""
     json: bool = False
@@ -86,13 +86,22 @@ class Verify:
             say("holds", "and follows from these photos and this model")
 
     def _inputs(self, record: Record, data: Path, model: Path) -> tuple[Scene, Splats]:
-        """The capture at the certified size and split, and the model in its frame."""
+        """The capture as it was loaded and split, and the model in its frame."""
         from splatcert.commands.frames import load_for_scene
         from splatcert.scene.load import load_scene
 
         held_out = tuple(view.name for view in (*record.calibration, *record.unlabelled))
-        sides = [int(side) for size in record.scene.sizes for side in size.split("x")]
-        scene = load_scene(data, holdout=held_out, images=self.images, resolution=max(sides))
+        loaded = record.scene.loaded
+        options: dict[str, Any] = {"holdout": held_out, "images": self.images}
+        if loaded is not None:
+            options |= {
+                "images": self.images or loaded.images,
+                "resolution": loaded.resolution,
+                "background": loaded.background,
+                "masks": False if loaded.masks == "off" else loaded.masks,
+                "format": record.scene.format,
+            }
+        scene = load_scene(data, **options)
         placed = load_for_scene(
             model, scene, background=record.renderer.background, backend=record.renderer.backend
         )

@@ -9,13 +9,22 @@ from splatcert.conformal.levels import in_percent
 from splatcert.conformal.order import outer_rank, views_needed
 
 
-def state_guarantee(alpha: Fraction, beta: Fraction, views: int) -> str:
-    """What is promised for a new view after calibration on so many views."""
+def state_guarantee(
+    alpha: Fraction, beta: Fraction, views: int, *, masked: bool = False, batch_only: bool = False
+) -> str:
+    """What is promised for a new view after calibration on so many views.
+
+    With masks, scores are over the pixels that count, and so is the promise. With a scale
+    that only views of one batch share (prop:equivariance), it is about views of that batch.
+    """
     if outer_rank(views, alpha) > views:
         return "none: every box is unbounded, which is true of any view and says nothing"
+    view = "view of the certified batch" if batch_only else "view"
+    pixels = "its pixels that count (masks)" if masked else "its pixels"
+    other = "; a camera outside the batch is not covered" if batch_only else ""
     return (
-        f"a new exchangeable view has >= {in_percent(1 - beta)} of its pixels inside "
-        f"their boxes with probability >= {in_percent(1 - alpha)}"
+        f"a new exchangeable {view} has >= {in_percent(1 - beta)} of {pixels} inside "
+        f"their boxes with probability >= {in_percent(1 - alpha)}{other}"
     )
 
 

@@ -31,7 +31,7 @@ Views = Literal["training", "held-out"]
 # What NumPy and zipfile raise on files that are damaged or something else altogether.
 _UNREADABLE = (OSError, ValueError, TypeError, EOFError, MemoryError, RuntimeError)
 _UNREADABLE += (zipfile.BadZipFile, zlib.error, struct.error, KeyError, IndexError)
-_NUMBERS = ("descriptors", "oracle", "field_means", "pixels", "psnr")
+NUMBERS = ("descriptors", "oracle", "field_means", "pixels", "psnr")
 
 
 class ViewTableError(InputError):
@@ -58,7 +58,7 @@ class ViewTable:
     """[n]; NaN where unknown."""
 
     def __post_init__(self) -> None:
-        for name in _NUMBERS:
+        for name in NUMBERS:
             dtype = np.int64 if name == "pixels" else np.float64
             values = np.array(getattr(self, name), dtype=dtype)
             values.setflags(write=False)
@@ -115,7 +115,7 @@ class SceneViews:
         }
         for role, table in self._tables():
             arrays[f"{role}_names"] = np.array(table.names, dtype=np.str_)
-            arrays |= {f"{role}_{name}": getattr(table, name) for name in _NUMBERS}
+            arrays |= {f"{role}_{name}": getattr(table, name) for name in NUMBERS}
         with replacing(path) as aside, aside.open("wb") as file:
             np.savez(file, **arrays)
 
@@ -189,7 +189,7 @@ def _scene_views(arrays: Mapping[str, NDArray[Any]]) -> SceneViews:
 
 
 def _table(arrays: Mapping[str, NDArray[Any]], role: str) -> ViewTable:
-    numbers = {name: arrays[f"{role}_{name}"] for name in _NUMBERS}
+    numbers = {name: arrays[f"{role}_{name}"] for name in NUMBERS}
     return ViewTable(names=_texts(arrays[f"{role}_names"]), **numbers)
 
 

@@ -138,7 +138,10 @@ class LedgerEntry:
 
 
 class LabelLedger:
-    """Every hand-over of held-out labels, in order; entries can be added, never changed.
+    """Hand-overs of held-out labels, in order; entries can be added, never changed.
+
+    It knows those of this process, and what the run folder of a model says of earlier ones.
+    What other programs or people have looked at it cannot know.
 
     It holds no clock time, so that the same run writes the same certificate.
     """

@@ -126,7 +126,7 @@ class Scene:
     frame: WorldFrame = field(default_factory=WorldFrame)
     """How the dataset's coordinates came from the original data's."""
     details: Mapping[str, object] = field(default_factory=dict)
-    """How it was loaded: source, split, lenses, masks, background, cache."""
+    """How it was loaded: source, split, lenses, images, masks, background, cache."""
 
     @cached_property
     def cameras(self) -> dict[str, Camera]:
@@ -141,8 +141,7 @@ class Scene:
         Zero where all training cameras share one centre, as in a panorama: such
         a capture has no depth.
         """
-        centres = np.array([view.camera.centre for view in self.training])
-        return 1.1 * float(np.linalg.norm(centres - centres.mean(axis=0), axis=1).max())
+        return extent_of(self.training.cameras)
 
     def describe(self) -> dict[str, object]:
         """What is known about the scene, in plain values, for people and JSON."""
@@ -174,6 +173,12 @@ class Scene:
         lines = {key: _words(value) for key, value in self.describe().items()}
         width = max(map(len, lines))
         return "\n".join(f"{key:<{width}}  {text}" for key, text in lines.items())
+
+
+def extent_of(cameras: Sequence[Camera]) -> float:
+    """1.1 times the largest distance of one of these cameras from their mean."""
+    centres = np.array([camera.centre for camera in cameras])
+    return 1.1 * float(np.linalg.norm(centres - centres.mean(axis=0), axis=1).max())
 
 
 def _words(value: object) -> str:

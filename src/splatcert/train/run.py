@@ -4,7 +4,7 @@
     RUN/train.json               the request and, at the end, the result
     RUN/checkpoint.safetensors   the whole state, until the run is finished
     RUN/splats.ply               the splats
-    RUN/metrics.json             held-out PSNR and SSIM
+    RUN/metrics.json             held-out PSNR and SSIM, and whose labels were handed out for it
 
 A run that is killed goes on from its last checkpoint to the same bits as one that was not.
 """
