@@ -30,8 +30,9 @@ APART = {
     # them are compared, and that the hashes follow from the stored ones is checked offline.
     *("calibration[].field", "unlabelled[].field", "labels.frozen"),
     *("field.steps", "field.ending", "field.residual"),
-    # Who was given labels before is history, which cannot be computed again.
-    *("labels.handed_out_before", "labels.ledger"),
+    # Who was given labels before, and on whose word views were held out, is history, which
+    # cannot be computed again.
+    *("labels.handed_out_before", "labels.ledger", "scene.held_out_by"),
 }
 """Entries that are not compared with a certificate made afresh, and why."""
 
