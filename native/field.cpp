@@ -77,9 +77,8 @@ struct Directed {
 
 template <int Degree, class F>
 inline void for_directed(const View& view, const float* means, F&& body) {
-    const double *R = view.camera.rotation, *t = view.camera.shift;
     double centre[3];
-    for (int k = 0; k < 3; ++k) centre[k] = -(R[k] * t[0] + R[3 + k] * t[1] + R[6 + k] * t[2]);
+    camera_centre(view.camera, centre);
     for_drawn_ranges(view, [&](int begin, int end) {
         for (int first = begin; first < end; first += lanes)
             body(first, Directed<Degree>(view, centre, means, first, end));

@@ -10,6 +10,12 @@
 namespace splat {
 namespace SPLAT_ISA {
 
+// Where directions towards Gaussians start, in world coordinates.
+inline void camera_centre(const CameraModel& camera, double centre[3]) {
+    const double *R = camera.rotation, *t = camera.shift;
+    for (int k = 0; k < 3; ++k) centre[k] = -(R[k] * t[0] + R[3 + k] * t[1] + R[6 + k] * t[2]);
+}
+
 constexpr int max_degree = 4;
 constexpr int max_bases = (max_degree + 1) * (max_degree + 1);
 

@@ -15,11 +15,6 @@ constexpr int fetched = 16;        // rows of traits fetched before they are nee
 constexpr int max_field_bases = 16;
 constexpr float pi = 3.14159265358979f;
 
-void camera_centre(const CameraModel& camera, double centre[3]) {
-    const double *R = camera.rotation, *t = camera.shift;
-    for (int k = 0; k < 3; ++k) centre[k] = -(R[k] * t[0] + R[3 + k] * t[1] + R[6 + k] * t[2]);
-}
-
 // `b` where the mask holds, `a` elsewhere, up to the rounding of their difference.
 inline Vec choose(Vec a, Vec b, Mask m) { return a + keep(b - a, m); }
 

@@ -15,11 +15,6 @@ namespace {
 constexpr int group = Vec::width;  // Gaussians at a time
 constexpr int ahead = 6;           // groups fetched before they are needed
 
-void camera_centre(const CameraModel& camera, double centre[3]) {
-    const double *R = camera.rotation, *t = camera.shift;
-    for (int k = 0; k < 3; ++k) centre[k] = -(R[k] * t[0] + R[3 + k] * t[1] + R[6 + k] * t[2]);
-}
-
 // Some drawn Gaussians; lanes from `count` on repeat the last one and are never written.
 struct Group {
     int64_t index[group];
