@@ -75,12 +75,13 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=7_000)
     parser.add_argument("--at", type=int, default=2_000, help="step from which to measure")
     parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--resolution", type=int, help="long side of the photographs")
     parser.add_argument("--density", default="fastgs")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
 
     torch.set_num_threads(1)
-    scene = load_scene(options.data)
+    scene = load_scene(options.data, resolution=options.resolution)
     config = TrainConfig(iterations=options.iterations, density=options.density)
     trainer = Trainer(scene, config)
     while trainer.steps_done < options.at:

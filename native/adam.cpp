@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One Adam step over a table of parameters, optionally only over some of its rows.
+#include <algorithm>
 #include <cmath>
 
 #include "isa.hpp"
@@ -19,7 +20,8 @@ inline float step_one(const Coefficients& k, float p, float g, float& m, float& 
     return p - k.step * m / (std::sqrt(v) * k.scale + k.epsilon);
 }
 
-void step_span(const Coefficients& k, float* p, const float* g, float* m, float* v, int64_t n) {
+void step_span(const Coefficients& k, float* p, float* g, float* m, float* v, int64_t n,
+               bool clear) {
     const Vec beta1 = Vec::all(k.beta1), rest1 = Vec::all(1 - k.beta1);
     const Vec beta2 = Vec::all(k.beta2), rest2 = Vec::all(1 - k.beta2);
     const Vec step = Vec::all(k.step), scale = Vec::all(k.scale), epsilon = Vec::all(k.epsilon);
@@ -33,6 +35,7 @@ void step_span(const Coefficients& k, float* p, const float* g, float* m, float*
         (Vec::load(p + i) - step * first / (sqrt(second) * scale + epsilon)).store(p + i);
     }
     for (; i < n; ++i) p[i] = step_one(k, p[i], g[i], m[i], v[i]);
+    if (clear) std::fill_n(g, n, 0.0f);
 }
 
 }  // namespace
@@ -47,7 +50,7 @@ void adam(const AdamRequest& r) {
         const int64_t begin = block * chunk, end = std::min(r.row_count, begin + chunk);
         const int width = r.last_column - r.first_column;
         const auto step = [&](int64_t at, int64_t n) {
-            step_span(k, r.parameter + at, r.grad + at, r.first + at, r.second + at, n);
+            step_span(k, r.parameter + at, r.grad + at, r.first + at, r.second + at, n, r.clear);
         };
         const auto span = [&](int64_t first, int64_t last) {
             if (width == r.columns) return step(first * r.columns, (last - first) * r.columns);

@@ -35,6 +35,14 @@ int channels_of(std::size_t n) {
     return static_cast<int>(n);
 }
 
+// Three standard deviations along the longer axis, in whole pixels.
+float radius_of(const Footprint& f) {
+    const double xx = -f.a, yy = -f.c, xy = -0.5 * f.b;  // conic times log2(e) / 2
+    const double mean = 0.5 * (xx + yy);
+    const double least = mean - std::sqrt(std::max(0.0, mean * mean - (xx * yy - xy * xy)));
+    return static_cast<float>(std::ceil(3 * std::sqrt(0.5 * log2_e / least)));
+}
+
 struct Harmonics {
     int bases, active;
     Harmonics(const F3& sh, std::size_t count, int degree) {
@@ -178,18 +186,34 @@ public:
         for (std::size_t k = 0; k < view_.footprints.size; ++k)
             out.data()[view_.footprints[k].gaussian] = view_.footprints[k].depth;
     }
-    // Three standard deviations along the longer axis, in whole pixels; zero where not drawn.
-    void radii(const Out1& out) const {
-        expect(out, "out", {size()});
-        std::fill_n(out.data(), size(), 0.0f);
-        for (std::size_t k = 0; k < view_.footprints.size; ++k) {
-            const Footprint& f = view_.footprints[k];
-            const double xx = -f.a, yy = -f.c, xy = -0.5 * f.b;  // conic times log2(e) / 2
-            const double mean = 0.5 * (xx + yy);
-            const double least = mean - std::sqrt(std::max(0.0, mean * mean - (xx * yy - xy * xy)));
-            out.data()[f.gaussian] =
-                static_cast<float>(std::ceil(3 * std::sqrt(0.5 * log2_e / least)));
-        }
+    // What density control wants to know of the Gaussians this view draws, added to its sums:
+    // lengths of gradients in units of half the image, views that drew it, largest radius.
+    void tally(const F2& grad_means2d, const F2& abs_grad_means2d, const Out1& gradient,
+               const Out1& absolute, const Out1& seen, const Out1& radius) const {
+        expect(grad_means2d, "grad_means2d", {size(), 2});
+        expect(abs_grad_means2d, "abs_grad_means2d", {size(), 2});
+        for (const Out1* sums : {&gradient, &absolute, &seen, &radius})
+            expect(*sums, "sums", {size()});
+        const float half_width = 0.5f * view_.camera.width,
+                    half_height = 0.5f * view_.camera.height;
+        const auto length = [&](const F2& grads, std::size_t at) {
+            const float x = grads.data()[2 * at] * half_width;
+            const float y = grads.data()[2 * at + 1] * half_height;
+            return std::sqrt(x * x + y * y);
+        };
+        nb::gil_scoped_release release;
+        const std::size_t chunk = 4096, count = view_.footprints.size;
+        parallel_for(static_cast<int>((count + chunk - 1) / chunk), [&](int block, int) {
+            const std::size_t end = std::min(count, (block + 1) * chunk);
+            for (std::size_t k = block * chunk; k < end; ++k) {
+                const Footprint& f = view_.footprints[k];
+                gradient.data()[f.gaussian] += length(grad_means2d, f.gaussian);
+                absolute.data()[f.gaussian] += length(abs_grad_means2d, f.gaussian);
+                seen.data()[f.gaussian] += 1;
+                float& largest = radius.data()[f.gaussian];
+                largest = std::max(largest, radius_of(f));
+            }
+        });
     }
     auto drawn() const {
         return owned(std::vector<int64_t>(view_.drawn.data, view_.drawn.data + view_.drawn.size));
@@ -265,9 +289,9 @@ nb::tuple loss(const F3& image, const F3& target, double weight_l1, double weigh
     return nb::make_tuple(request.l1, request.ssim);
 }
 
-void adam(const Out2& parameter, const F2& grad, const Out2& first, const Out2& second, double rate,
-          double beta1, double beta2, double epsilon, int64_t step, const std::optional<B1>& rows,
-          std::pair<int, int> columns) {
+void adam(const Out2& parameter, const Out2& grad, const Out2& first, const Out2& second,
+          double rate, double beta1, double beta2, double epsilon, int64_t step,
+          const std::optional<B1>& rows, std::pair<int, int> columns, bool clear) {
     const std::size_t n = parameter.shape(0), c = parameter.shape(1);
     expect(grad, "grad", {n, c});
     expect(first, "first", {n, c});
@@ -281,6 +305,7 @@ void adam(const Out2& parameter, const F2& grad, const Out2& first, const Out2& 
                                  second.data(),
                                  grad.data(),
                                  rows ? rows->data() : nullptr,
+                                 clear,
                                  static_cast<int64_t>(n),
                                  channels_of(c),
                                  columns.first,
@@ -334,7 +359,7 @@ NB_MODULE(_native, m) {
           nb::arg("grad").none());
     m.def("adam", &adam, nb::arg("parameter"), nb::arg("grad"), nb::arg("first"), nb::arg("second"),
           nb::arg("rate"), nb::arg("beta1"), nb::arg("beta2"), nb::arg("epsilon"), nb::arg("step"),
-          nb::arg("rows").none(), nb::arg("columns"));
+          nb::arg("rows").none(), nb::arg("columns"), nb::arg("clear"));
     nb::class_<PreparedView>(m, "PreparedView")
         .def(nb::init<const F2&, const F2&, const F2&, const F1&, const D2&, double, double, double,
                       double, int, int, bool>())
@@ -351,7 +376,7 @@ NB_MODULE(_native, m) {
         .def("shade", &PreparedView::shade)
         .def("shade_backward", &PreparedView::shade_backward)
         .def("depths", &PreparedView::depths)
-        .def("radii", &PreparedView::radii)
+        .def("tally", &PreparedView::tally)
         .def("drawn", &PreparedView::drawn)
         .def_prop_ro("entries", &PreparedView::entries)
         .def_prop_ro("bytes", &PreparedView::bytes)

@@ -73,16 +73,37 @@ void gather_values(const View& view, const Batch& batch, const float* values, in
     }
 }
 
+// An image larger than this is written past the caches, which could not hold it anyway: that
+// saves reading every line of it first.
+constexpr std::size_t streamed_bytes = 8u << 20;
+
+template <int C>
+void write_row(const float* in, int columns, int channels, float* out) {
+    if (C > 0) channels = C;
+    for (int column = 0; column < columns; ++column)
+        for (int c = 0; c < channels; ++c) *out++ = in[c * tile_pixels + column];
+}
+
 template <int C>
 void write_tile(const View& view, const TileGeometry& tile, const float* planes, int channels,
                 float* image) {
     if (C > 0) channels = C;
-    for (int row = 0; row < tile.rows; ++row) {
-        float* out = image + (std::size_t(tile.y + row) * view.camera.width + tile.x) * channels;
-        const float* in = planes + row * tile_size;
-        for (int column = 0; column < tile.columns; ++column)
-            for (int c = 0; c < channels; ++c) *out++ = in[c * tile_pixels + column];
+    const std::size_t width = view.camera.width, height = view.camera.height;
+    const std::size_t stride = width * channels;
+    float* out = image + tile.y * stride + std::size_t(tile.x) * channels;
+    const bool aligned = (reinterpret_cast<std::uintptr_t>(out) | stride * sizeof(float)) % 64 == 0;
+    const bool stream = C > 0 && aligned && tile.columns == tile_size &&
+                        height * stride * sizeof(float) >= streamed_bytes;
+    alignas(64) float line[tile_size * (C > 0 ? C : 1)];
+    for (int row = 0; row < tile.rows; ++row, out += stride, planes += tile_size) {
+        if (!stream) {
+            write_row<C>(planes, tile.columns, channels, out);
+            continue;
+        }
+        write_row<C>(planes, tile_size, C, line);
+        for (int i = 0; i < tile_size * C; i += lanes) Vec::load(line + i).stream(out + i);
     }
+    if (stream) end_stream();
 }
 
 // Zero at the pixels of a border tile that lie outside the image.

@@ -27,6 +27,7 @@ struct Vec {
     static Vec all(float x) { return {_mm512_set1_ps(x)}; }
     static Vec load(const float* p) { return {_mm512_loadu_ps(p)}; }
     void store(float* p) const { _mm512_storeu_ps(p, v); }
+    void stream(float* p) const { _mm512_stream_ps(p, v); }
 };
 inline Vec operator+(Vec a, Vec b) { return {_mm512_add_ps(a.v, b.v)}; }
 inline Vec operator-(Vec a, Vec b) { return {_mm512_sub_ps(a.v, b.v)}; }
@@ -67,6 +68,7 @@ struct Vec {
     static Vec all(float x) { return {_mm256_set1_ps(x)}; }
     static Vec load(const float* p) { return {_mm256_loadu_ps(p)}; }
     void store(float* p) const { _mm256_storeu_ps(p, v); }
+    void stream(float* p) const { _mm256_stream_ps(p, v); }
 };
 inline Vec operator+(Vec a, Vec b) { return {_mm256_add_ps(a.v, b.v)}; }
 inline Vec operator-(Vec a, Vec b) { return {_mm256_sub_ps(a.v, b.v)}; }
@@ -154,6 +156,7 @@ struct Vec {
         return r;
     }
     void store(float* p) const { std::memcpy(p, v, sizeof(v)); }
+    void stream(float* p) const { store(p); }
 };
 #define SPLAT_MAP(result, expression)             \
     result r;                                     \
@@ -243,6 +246,13 @@ inline Vec exp2(Vec u) {
     p = fma(p, f, Vec::all(0.6931469671f));
     p = fma(p, f, Vec::all(1.000000072f));
     return scale_by_power(p, shifted);
+}
+
+// After the last of a thread's `stream`s, before another thread may read what they wrote.
+inline void end_stream() {
+#if defined(SPLAT_AVX512) || defined(SPLAT_AVX2)
+    _mm_sfence();
+#endif
 }
 
 }  // namespace SPLAT_ISA

@@ -92,9 +92,9 @@ struct LossRequest {
 };
 
 struct AdamRequest {
-    float *parameter, *first, *second;
-    const float* grad;
+    float *parameter, *first, *second, *grad;
     const uint8_t* rows;  // [rows] or null: rows to step
+    bool clear;           // set gradients to zero once they are used
     int64_t row_count;
     int columns;                    // of a row
     int first_column, last_column;  // those to step, the last one not included

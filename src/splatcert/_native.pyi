@@ -35,6 +35,7 @@ def adam(
     step: int,
     rows: Tensor | None,
     columns: tuple[int, int],
+    clear: bool,
 ) -> None: ...
 def survey(
     view: PreparedView,
@@ -126,7 +127,16 @@ class PreparedView:
         /,
     ) -> None: ...
     def depths(self, depths: Tensor, /) -> None: ...
-    def radii(self, radii: Tensor, /) -> None: ...
+    def tally(
+        self,
+        grad_means2d: Tensor,
+        abs_grad_means2d: Tensor,
+        gradient: Tensor,
+        absolute: Tensor,
+        seen: Tensor,
+        radius: Tensor,
+        /,
+    ) -> None: ...
     def drawn(self) -> NDArray[int64]: ...
     @property
     def entries(self) -> int: ...

@@ -15,14 +15,15 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from splatcert._native import PreparedView
 from splatcert.config import TrainConfig
 from splatcert.raster.reference import rotations
-from splatcert.scene.cameras import Camera
 from splatcert.train.table import GaussianTable
 
 SPLIT_INTO = 2
 SPLIT_SHRINK = 1.6
 RESET_OPACITY = 0.01
+LEAST_RECOVERY = 500
 
 
 @dataclass
@@ -43,13 +44,9 @@ class DensityStats:
         """Nothing seen yet."""
         return cls(*(torch.zeros(count) for _ in range(4)))
 
-    def add(self, camera: Camera, means2d: Tensor, absolute: Tensor, radii: Tensor) -> None:
-        """One step: pixel gradients [N, 2] and radii [N], zero where not drawn."""
-        half = torch.tensor([0.5 * camera.width, 0.5 * camera.height])
-        self.gradient += (means2d * half).norm(dim=1)
-        self.absolute += (absolute * half).norm(dim=1)
-        self.seen += radii > 0
-        torch.maximum(self.radius, radii, out=self.radius)
+    def add(self, view: PreparedView, means2d: Tensor, absolute: Tensor) -> None:
+        """One step: what the Gaussians this view draws got as pixel gradients, [N, 2]."""
+        view.tally(means2d, absolute, self.gradient, self.absolute, self.seen, self.radius)
 
     def mean_gradient(self) -> Tensor:
         """Per step in which it was drawn, [N]."""
@@ -98,12 +95,14 @@ class DensityRule(Protocol):
 class ScheduledDensity(ABC):
     """The schedule both rules share, scaled from 30,000 steps; a rule fills in `densify`."""
 
-    def __init__(self, config: TrainConfig, *, every: int) -> None:
+    def __init__(self, config: TrainConfig, *, every: int, at_least: int) -> None:
         self.limit = config.max_gaussians
         self.start, self.end = config.scaled(500), config.scaled(15_000)
-        self.every = max(10, config.scaled(every))
-        # Opacities need some hundred steps to recover, however short the run.
-        self.reset_every = max(500, config.scaled(3_000))
+        # Between two rounds new Gaussians must settle: gradients of unsettled ones say little.
+        self.every = max(at_least, config.scaled(every))
+        # Opacities need some hundred steps to recover: a run too short for that has no resets.
+        spacing = config.scaled(3_000)
+        self.reset_every = spacing if spacing >= LEAST_RECOVERY else config.iterations
 
     def wants_statistics(self, step: int) -> bool:
         """Until densification ends."""

@@ -36,9 +36,10 @@ RATE_MEANS = (1.6e-4, 1.6e-6)
 RATES = {"quats": 1e-3, "log_scales": 5e-3, "logit_opacities": 2.5e-2}
 RATE_COLOUR = 2.5e-3
 RATE_HARMONICS = {"vanilla": 2.5e-3 / 20, "fastgs": 5e-3 / 20}
-HARMONICS_EVERY = {"vanilla": 1, "fastgs": 16}
+HARMONICS_EVERY = {"vanilla": (1, 1), "fastgs": (16, 4)}
 """FastGS steps the higher harmonics rarely, with gradients summed in between. Of 30,000 steps;
-a shorter run steps them more often, or they would not be learned."""
+a shorter run steps them more often, or they would not be learned, but never more often than
+the second number says: such a step touches most of the memory a run holds."""
 RAISE_DEGREE_EVERY = 1_000
 CHECK_EVERY = 100
 SCORED_VIEWS = 10
@@ -127,13 +128,11 @@ class Trainer:
             degree=min(self.config.sh_degree, (step - 1) // self._degree_every()),
             background=self.config.background,
             ssim_weight=self.config.ssim_weight,
-            statistics=self.rule.wants_statistics(step),
+            stats=self.stats if self.rule.wants_statistics(step) else None,
         )
         if not math.isfinite(fit.loss) or step % CHECK_EVERY == 0:
             self._check_finite(step, fit.loss)
         self._move(step, fit.drawn)
-        if fit.absolute is not None and fit.radii is not None:
-            self.stats.add(camera, fit.means2d, fit.absolute, fit.radii)
         psnr = -10 * math.log10(max(fit.squared_error, 1e-10))
         return Progress(step, fit.loss, psnr, len(self.table))
 
@@ -150,14 +149,18 @@ class Trainer:
         table.adam("means", rate, step, rows=drawn)
         for name, value in RATES.items():
             table.adam(name, value, step, rows=drawn)
-        table.adam("sh", RATE_COLOUR, step, rows=drawn, columns=(0, 3))
-        table.grads["sh"][:, 0] = 0
-        every = self.config.scaled(HARMONICS_EVERY[kind])
+        table.adam("sh", RATE_COLOUR, step, rows=drawn, columns=(0, 3), clear=True)
+        every = self._harmonics_every()
         width = table.values["sh"][0].numel() if len(table) else 3
         if width > 3 and step % every == 0:
-            rows = drawn if every == 1 else None
-            table.adam("sh", RATE_HARMONICS[kind], step // every, rows=rows, columns=(3, width))
-            table.grads["sh"].zero_()
+            rows, harmonics = drawn if every == 1 else None, (3, width)
+            rate, count = RATE_HARMONICS[kind], step // every
+            table.adam("sh", rate, count, rows=rows, columns=harmonics, clear=True)
+
+    def _harmonics_every(self) -> int:
+        """Steps between those of the higher harmonics."""
+        published, least = HARMONICS_EVERY[self.config.density]
+        return max(least, self.config.scaled(published))
 
     def _control_density(self, step: int) -> None:
         random = torch.Generator().manual_seed(1_000_003 * self.config.seed + step)

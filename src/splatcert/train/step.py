@@ -11,6 +11,7 @@ from torch import Tensor
 from splatcert import _native
 from splatcert.raster import native
 from splatcert.scene.cameras import Camera
+from splatcert.train.density import DensityStats
 from splatcert.train.table import GaussianTable
 
 
@@ -22,12 +23,6 @@ class ViewFit:
     squared_error: float
     drawn: Tensor
     """Which Gaussians the view draws, uint8 [N]."""
-    means2d: Tensor
-    """Gradients to projected centres, pixels, [N, 2]."""
-    absolute: Tensor | None
-    """Sums of the pixels' absolute gradients, [N, 2]."""
-    radii: Tensor | None
-    """In pixels, [N]."""
 
 
 def fit_view(
@@ -39,12 +34,13 @@ def fit_view(
     degree: int,
     background: tuple[float, float, float],
     ssim_weight: float,
-    statistics: bool,
+    stats: DensityStats | None,
 ) -> ViewFit:
     """Render, compare, and leave the gradients of all parameters in the table.
 
     Gradients of the harmonics are added to what is there, because they are stepped
-    on a slower beat; all others are written anew.
+    on a slower beat; all others are written anew. Density control's sums, if they are given,
+    are added to.
     """
     count, values, grads = len(table), table.values, table.grads
     means, quats, log_scales = values["means"], values["quats"], values["log_scales"]
@@ -65,7 +61,7 @@ def fit_view(
     l1, ssim = _native.loss(shown, target, 1 - ssim_weight, ssim_weight, flags, False, pull)
 
     grad_colours, means2d = torch.empty(count, 3), torch.empty(count, 2)
-    absolute = torch.empty(count, 2) if statistics else None
+    absolute = torch.empty(count, 2) if stats is not None else None
     prepared.backward(
         means,
         quats,
@@ -85,15 +81,10 @@ def fit_view(
     prepared.shade_backward(means, sh, degree, grad_colours, True, grads["means"], grads["sh"])
     drawn = torch.zeros(count, dtype=torch.uint8)
     drawn[torch.from_numpy(prepared.drawn())] = 1
-    radii = None
-    if statistics:
-        radii = torch.empty(count)
-        prepared.radii(radii)
+    if stats is not None and absolute is not None:
+        stats.add(prepared, means2d, absolute)
     return ViewFit(
         loss=(1 - ssim_weight) * l1 + ssim_weight * (1 - ssim),
         squared_error=float((shown - target).square_().mean()),
         drawn=drawn,
-        means2d=means2d,
-        absolute=absolute,
-        radii=radii,
     )

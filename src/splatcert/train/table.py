@@ -51,8 +51,12 @@ class GaussianTable:
         *,
         rows: Tensor | None = None,
         columns: tuple[int, int] | None = None,
+        clear: bool = False,
     ) -> None:
-        """One Adam step of a parameter: all of it, or some rows (uint8 [N]) and columns."""
+        """One Adam step of a parameter: all of it, or some rows (uint8 [N]) and columns.
+
+        With `clear`, the gradients it used are zero afterwards.
+        """
         value = self.values[name]
         width = value[0].numel() if len(self) else 1
         _native.adam(
@@ -66,6 +70,7 @@ class GaussianTable:
             step,
             rows,
             columns or (0, width),
+            clear,
         )
 
     def clamp_opacities(self, most: float) -> None:
