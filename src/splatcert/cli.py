@@ -26,6 +26,8 @@ from splatcert.commands.verify import Verify
 from splatcert.errors import InputError
 
 DONE, OURS, INPUT, INTERRUPTED = 0, 1, 2, 130
+REMEDY = "Check the path, its permissions and the space on its disk."
+SMALLER = "Ask for a smaller --resolution, or close other programs."
 
 DESCRIPTION = f"""Certified error bars for Gaussian splats {__version__}.
 
@@ -79,6 +81,15 @@ def _perform(arguments: Sequence[str]) -> int:
         return INPUT if ending.code else DONE
     except InputError as error:
         _complain(str(error))
+        return INPUT
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # A disk, a permission, a name: the system's word, and nothing we could mend.
+        _complain(f"{error.filename or 'the system'}: {error.strerror or error}.\n  {REMEDY}")
+        return INPUT
+    except MemoryError:
+        _complain(f"not enough memory.\n  {SMALLER}")
         return INPUT
     return DONE
 

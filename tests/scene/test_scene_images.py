@@ -10,7 +10,7 @@ from PIL import Image
 from scene_writers import photo, write_colmap
 
 from splatcert.errors import InputError
-from splatcert.scene import images as images_module
+from splatcert.scene import cameras as cameras_module
 from splatcert.scene import load_scene
 from splatcert.scene.cache import PixelCache
 from splatcert.scene.images import ImageError, Photo, decode, decode_mask, read_header
@@ -115,8 +115,10 @@ def test_programs_disguised_as_photos_are_not_run(tmp_path):
 
 def test_pixel_bombs_are_refused_and_the_limit_named(tmp_path, monkeypatch):
     photo(tmp_path / "a.png", (20, 10))
-    monkeypatch.setattr(images_module, "MAX_PIXELS", 199)
-    with pytest.raises(ImageError, match=r"20 x 10 pixels; the limit is 199 \(images.MAX_PIXELS\)"):
+    monkeypatch.setattr(cameras_module, "MAX_PIXELS", 199)
+    with pytest.raises(
+        ImageError, match=r"20 x 10 pixels; the limit is 199 \(cameras.MAX_PIXELS\)"
+    ):
         read_header(tmp_path / "a.png")
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 50)
     with pytest.raises(ImageError, match="the limit is 199"):

@@ -20,6 +20,8 @@ from typing import Any, Literal, TypeVar
 from splatcert.errors import InputError
 
 Kind = TypeVar("Kind")
+MAX_DIGITS = 100
+"""Of a fraction; Python's own limit for reading whole numbers raises errors of its own."""
 
 
 class PlainError(InputError):
@@ -141,8 +143,10 @@ def _number(value: Any, where: str) -> float:
 def _fraction(value: Any, where: str) -> Fraction:
     wanted = 'a fraction such as "1/10"'
     above, slash, below = _require(isinstance(value, str), value, where, wanted).partition("/")
-    exact = bool(slash) and above.isdecimal() and below.isdecimal() and int(below) > 0
-    return Fraction(_require(exact, value, where, wanted))
+    digits = above + below
+    exact = bool(slash and above and below) and digits.isascii() and digits.isdecimal()
+    _require(exact and len(digits) < MAX_DIGITS and int(below) > 0, value, where, wanted)
+    return Fraction(value)
 
 
 _GENERIC: dict[Any, Callable[[tuple[Any, ...], Any, str], Any]] = {

@@ -73,9 +73,9 @@ def _own_run(path: Path) -> Training:
         names = {key: tuple(map(str, request[key])) for key in ("training_views", "held_out_views")}
         sides = [int(side) for size in request["sizes"] for side in size]
         red, green, blue = map(float, request["config"]["background"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise SeenError(
-            f"{path} does not say what the model was trained on: {error!r}.\n"
+            f"{path} does not say what the model was trained on: {error!r:.200}.\n"
             "  Restore it, or give the PLY file in a folder of its own, and --holdout."
         ) from None
     if not record.get("result"):
@@ -100,7 +100,7 @@ def _handed_out(path: Path, held_out: tuple[str, ...]) -> tuple[HandOver, ...]:
         metrics: Any = json.loads(path.read_text())
         if "labels" in metrics:
             return from_plain(tuple[HandOver, ...], metrics["labels"], "labels")
-    except (OSError, ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise SeenError(
             f"{path} does not say which held-out photos were looked at: {error}.\n"
             "  Restore it, or remove it and run the same splatcert train command again."

@@ -26,10 +26,13 @@ from splatcert.scale import LAMBDA_GRID
 
 FORMAT = "splatcert views"
 VERSION = 1
+MAX_BYTES = 1 << 30
+"""Largest archive that is unpacked; a thousand views take a megabyte."""
 
 Views = Literal["training", "held-out"]
 # What NumPy and zipfile raise on files that are damaged or something else altogether.
 _UNREADABLE = (OSError, ValueError, TypeError, EOFError, MemoryError, RuntimeError)
+_UNREADABLE += (OverflowError, AttributeError, SyntaxError)
 _UNREADABLE += (zipfile.BadZipFile, zlib.error, struct.error, KeyError, IndexError)
 NUMBERS = ("descriptors", "oracle", "field_means", "pixels", "psnr")
 
@@ -165,6 +168,11 @@ class SceneViews:
 
 def _read(path: Path) -> dict[str, NDArray[Any]]:
     try:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as packed:
+                size = sum(member.file_size for member in packed.infolist())
+            if size > MAX_BYTES:
+                raise ValueError(f"it unpacks to {size} bytes, the limit is {MAX_BYTES}")
         with np.load(path, allow_pickle=False) as archive:
             return dict(archive)
     except FileNotFoundError:

@@ -14,10 +14,9 @@ from typing import Any, get_args
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
-from splatcert.artefacts import replacing
+from splatcert.artefacts import write_tensors
 from splatcert.field.fit import FieldFit, ResidualField
 from splatcert.field.solve import FitTrace, Reason
 from splatcert.field.support import COLUMNS, FoldedSupport
@@ -57,12 +56,7 @@ def save_field(path: Path, fit: FieldFit, *, inputs: Mapping[str, str] | None = 
         "reason": found.trace.reason,
         "inputs": dict(inputs or {}),
     }
-    with replacing(path) as aside:
-        save_file(
-            {name: tensor.contiguous() for name, tensor in tensors.items()},
-            aside,
-            metadata={KEY: json.dumps(facts, sort_keys=True)},
-        )
+    write_tensors(path, tensors, {KEY: json.dumps(facts, sort_keys=True)})
 
 
 def load_field(
@@ -77,7 +71,7 @@ def load_field(
         )
     _check_tensors(path, tensors)
     for name, expected in (inputs or {}).items():
-        stored = facts.get("inputs", {}).get(name)
+        stored = facts["inputs"].get(name)
         if stored != expected:
             raise FieldError(
                 f"{path} was fitted to another {name}: it has SHA-256 {stored}, "
@@ -98,7 +92,7 @@ def load_field(
             ridge=_number(facts, "ridge"),
             trace=trace,
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise _damaged(path, f"its description lacks or garbles {error}") from error
     _check_sizes(path, found, tensors, gaussians)
     return FieldFit(
@@ -118,9 +112,9 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
             tensors = {name: file.get_tensor(name) for name in file.keys()}
     except (SafetensorError, OSError) as error:
         raise _damaged(path, f"it is no safetensors file ({error})") from error
-    except (KeyError, ValueError) as error:
+    except (KeyError, ValueError, RecursionError) as error:
         raise _damaged(path, "it was not written by splatcert") from error
-    if not isinstance(facts, dict):
+    if not isinstance(facts, dict) or not isinstance(facts.get("inputs"), dict):
         raise _damaged(path, "its description is no table")
     return facts, tensors
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from splatcert.errors import InputError
 from splatcert.scene.cameras import Camera
+from splatcert.scene.json_file import MAX_JSON
 
 FIELDS = ("img_name", "width", "height", "position", "rotation", "fx", "fy")
 
@@ -26,10 +27,14 @@ def read_camera_list(path: Path) -> dict[str, Camera]:
     has no principal point: its writers put it in the middle.
     """
     try:
+        if path.stat().st_size > MAX_JSON:
+            raise CameraListError(f"{path} has more than {MAX_JSON} bytes: is it the right file?")
         entries = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise CameraListError(f"cannot read {path}: {error.strerror}.") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, InputError):
+            raise
         raise CameraListError(f"{path} is not JSON: {error}.") from None
     if not isinstance(entries, list) or not entries:
         raise CameraListError(
@@ -54,10 +59,11 @@ def _camera(entry: Any, where: str) -> tuple[str, Camera]:
         centre = np.array(entry["position"], dtype=np.float64).reshape(3)
         fx, fy = float(entry["fx"]), float(entry["fy"])
         width, height = int(entry["width"]), int(entry["height"])
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise CameraListError(f"{where}: {error}.") from None
     pose = np.eye(4)
-    pose[:3, :3], pose[:3, 3] = rotation.T, -rotation.T @ centre
+    with np.errstate(over="ignore", invalid="ignore"):  # the camera refuses what is not finite
+        pose[:3, :3], pose[:3, 3] = rotation.T, -rotation.T @ centre
     try:
         camera = Camera(
             world_to_camera=pose,

@@ -10,6 +10,10 @@ from numpy.typing import NDArray
 
 from splatcert.errors import InputError
 
+MAX_SIDE = 1 << 16
+MAX_PIXELS = 1 << 27
+"""Largest picture, 134 megapixels: a file may claim anything, and a render is all in memory."""
+
 
 class CameraError(InputError):
     """A camera that cannot form an image."""
@@ -35,7 +39,9 @@ class Camera:
     def __post_init__(self) -> None:
         pose = np.array(self.world_to_camera, dtype=np.float64)
         if pose.shape != (4, 4) or not np.isfinite(pose).all():
-            raise CameraError(f"world_to_camera must be a finite 4x4 matrix, got {pose!r}")
+            raise CameraError(
+                f"world_to_camera must be a finite 4x4 matrix, got {pose.tolist()!r:.200}"
+            )
         rotation = pose[:3, :3]
         if np.abs(rotation @ rotation.T - np.eye(3)).max() > 1e-3 or np.linalg.det(rotation) < 0:
             raise CameraError(
@@ -46,6 +52,12 @@ class Camera:
         object.__setattr__(self, "world_to_camera", pose)
         if self.width < 1 or self.height < 1:
             raise CameraError(f"a camera needs pixels, got {self.width} x {self.height}")
+        if max(self.width, self.height) > MAX_SIDE or self.width * self.height > MAX_PIXELS:
+            raise CameraError(
+                f"a camera of {self.width} x {self.height} pixels is too large: the limit is "
+                f"{MAX_PIXELS} pixels (cameras.MAX_PIXELS) and {MAX_SIDE} a side.\n"
+                "  Ask for a smaller resolution."
+            )
         intrinsics = (self.fx, self.fy, self.cx, self.cy)
         if not np.isfinite(intrinsics).all() or self.fx <= 0 or self.fy <= 0:
             raise CameraError(f"focal lengths must be positive and finite, got {intrinsics}")

@@ -10,7 +10,6 @@ Values stay sRGB-encoded; nothing is linearised.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,10 +22,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from splatcert.errors import InputError
+from splatcert.scene import cameras
 from splatcert.scene.lens import Lens, Pixels, undistort
-
-MAX_PIXELS = 1 << 27
-"""Largest photo that is decoded, 134 megapixels: a header may claim anything."""
 
 FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "BMP", "PPM")
 """Formats tried. Others are left out because some of their decoders run programs."""
@@ -78,7 +75,7 @@ def _opened(path: Path) -> Iterator[Image.Image]:
     try:
         with Image.open(path, formats=_formats()) as image:
             width, height = image.size
-            if width * height > MAX_PIXELS:
+            if width * height > cameras.MAX_PIXELS:
                 raise _too_large(path, f"{width} x {height} pixels")
             yield image
     except Image.DecompressionBombError:
@@ -87,7 +84,7 @@ def _opened(path: Path) -> Iterator[Image.Image]:
         raise ImageError(f"no file at {path}.\n  Restore it, or leave its view out.") from None
     except InputError:
         raise
-    except (OSError, SyntaxError, ValueError, EOFError, IndexError, struct.error) as error:
+    except Exception as error:  # whatever a decoder stumbles over, the file is at fault
         raise ImageError(
             f"{path} cannot be decoded: {error}.\n"
             f"  It is damaged, or none of {', '.join(_formats())}.\n"
@@ -97,7 +94,7 @@ def _opened(path: Path) -> Iterator[Image.Image]:
 
 def _too_large(path: Path, size: str) -> ImageError:
     return ImageError(
-        f"{path} claims {size}; the limit is {MAX_PIXELS} (images.MAX_PIXELS).\n"
+        f"{path} claims {size}; the limit is {cameras.MAX_PIXELS} (cameras.MAX_PIXELS).\n"
         "  Reduce the photo, for example into a folder images_2."
     )
 

@@ -43,15 +43,19 @@ class Source:
             return None
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise self.wrong(f"{key!r} must be a number, got {value!r:.60}", frame)
-        if not math.isfinite(value):
-            raise self.wrong(f"{key!r} must be finite, got {value}", frame)
-        return float(value)
+        try:
+            number = float(value)
+        except OverflowError:  # JSON's whole numbers have no largest one
+            number = math.inf
+        if not math.isfinite(number):
+            raise self.wrong(f"{key!r} must be finite, got {value!r:.60}", frame)
+        return number
 
     def matrix(self, value: object, what: str, frame: str = "") -> NDArray[np.float64]:
         """A finite 4 x 4 matrix; the last row may be missing."""
         try:
             matrix = np.array(value, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             matrix = np.empty(0)
         if matrix.shape == (3, 4):
             matrix = np.vstack([matrix, [0, 0, 0, 1]])

@@ -25,7 +25,7 @@ def inside(path: Path, roots: Iterable[Path], *, named_by: Path, allow_outside: 
     """
     if allow_outside:
         return path
-    real = path.resolve()
+    real = _resolved(path, named_by)
     allowed = [root.resolve() for root in roots]
     if any(real.is_relative_to(root) for root in allowed):
         return path
@@ -35,6 +35,20 @@ def inside(path: Path, roots: Iterable[Path], *, named_by: Path, allow_outside: 
         f"  Named by {named_by}.\n"
         "  Copy the file into the dataset, or pass allow_outside=True if you trust it."
     )
+
+
+def _resolved(path: Path, named_by: Path) -> Path:
+    try:
+        real = path.resolve()
+        real.is_file()  # asks the system, which refuses names that are too long
+    except (OSError, RuntimeError, ValueError) as error:  # a ring of links, a zero byte
+        why = str(getattr(error, "strerror", None) or error).split(" from ")[0]
+        raise PathError(
+            f"{str(path)[:200]!r} cannot be the name of a file: {why[:100]}.\n"
+            f"  Named by {named_by}.\n"
+            "  Correct the name."
+        ) from None
+    return real
 
 
 def existing_photo(path: Path) -> Path | None:

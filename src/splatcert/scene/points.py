@@ -117,7 +117,7 @@ def _header(data: bytes, path: Path) -> tuple[str, int, list[tuple[str, str]], i
             case ["element", name, number]:
                 element = name if count < 0 or name == "vertex" else "after"
                 if name == "vertex":
-                    count = int(number) if number.isdigit() else -1
+                    count = int(number) if number.isdigit() and len(number) < 14 else -1
                 elif count < 0:
                     raise _unsupported(path, f"element {name!r} comes before 'vertex'")
             case ["property", "list", *_] if element == "vertex":

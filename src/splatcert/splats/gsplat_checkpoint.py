@@ -17,7 +17,12 @@ import torch
 from torch import Tensor
 
 from splatcert.splats.gaussians import Splats
-from splatcert.splats.untrusted import ForeignFileError, load_checkpoint, load_config
+from splatcert.splats.untrusted import (
+    ForeignFileError,
+    check_stored,
+    load_checkpoint,
+    load_config,
+)
 
 CHECKPOINT = re.compile(r"ckpt_(\d{1,12})_rank(\d{1,6})\.pt")
 TENSORS = ("means", "scales", "quats", "opacities", "sh0", "shN")
@@ -176,8 +181,11 @@ def _checked(path: Path, checkpoint: dict[str, Any]) -> dict[str, Tensor]:
         raise ForeignFileError(f"{path}: 'splats' lacks {', '.join(missing)}; it has {found}")
     count = len(splats["means"]) if splats["means"].ndim else -1
     tensors = {name: splats[name].detach() for name in TENSORS}
+    for name, tensor in tensors.items():
+        check_stored(path, name, tensor)
     for name, value in splats.items():
         if isinstance(value, Tensor) and value.shape in ((count,), (count, 1)):
+            check_stored(path, str(name), value)
             tensors.setdefault(str(name), value.detach())
     expected = {
         "means": (count, 3),

@@ -170,5 +170,5 @@ def _camera(path: Path, number: int, entry: Any) -> tuple[str, Camera]:
             width=width,
             height=height,
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise ForeignFileError(f"{path}: camera {number} cannot be used ({error})") from None

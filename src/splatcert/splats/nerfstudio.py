@@ -21,6 +21,7 @@ from splatcert.splats.gaussians import Splats
 from splatcert.splats.harmonics import rgb_to_constant
 from splatcert.splats.untrusted import (
     ForeignFileError,
+    check_stored,
     load_checkpoint,
     load_config,
     load_json,
@@ -143,7 +144,7 @@ def read_dataparser_transform(path: Path) -> NDArray[np.float64]:
     try:
         transform = np.array(content["transform"], dtype=np.float64).reshape(3, 4)
         scale = float(content["scale"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise ForeignFileError(f"{path}: expected 'transform' (3x4) and 'scale'") from None
     return np.vstack([scale * transform, [0.0, 0.0, 0.0, 1.0]])
 
@@ -183,6 +184,7 @@ def nerfstudio_tensors(run: NerfstudioRun) -> dict[str, Tensor]:
             r"(?:module\.)?_model\.(?:module\.)?(?:gauss_params\.)?(\w+)", str(key)
         )
         if match and match[1] in TENSORS and isinstance(value, Tensor):
+            check_stored(path, match[1], value)
             found.setdefault(match[1], value.detach())
     missing = [name for name in TENSORS if name not in found]
     if missing:

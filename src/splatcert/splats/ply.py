@@ -7,7 +7,6 @@ coefficients, then green, then blue. Columns without a meaning here are kept.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from math import isqrt
 from pathlib import Path
@@ -17,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from splatcert.artefacts import replacing
 from splatcert.splats.gaussians import MAX_SH_DEGREE, Splats
 from splatcert.splats.ply_table import BLOCK_ROWS, Header, PlyError, read_blocks, read_header
 from splatcert.splats.transform import NORMALS
@@ -185,18 +185,13 @@ def save_ply(splats: Splats, path: str | Path) -> None:
     header = "\n".join([*lines, "end_header", ""])
     arrays = [(name, column.numpy()) for name, column in columns]
     dtype = np.dtype([(name, array.dtype.newbyteorder("<")) for name, array in arrays])
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with partial.open("wb") as file:
-            file.write(header.encode("ascii"))
-            for start in range(0, len(splats), BLOCK_ROWS):
-                block = np.empty(min(BLOCK_ROWS, len(splats) - start), dtype)
-                for name, array in arrays:
-                    block[name] = array[start : start + len(block)]
-                file.write(block.tobytes())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacing(path) as aside, aside.open("wb") as file:
+        file.write(header.encode("ascii"))
+        for start in range(0, len(splats), BLOCK_ROWS):
+            block = np.empty(min(BLOCK_ROWS, len(splats) - start), dtype)
+            for name, array in arrays:
+                block[name] = array[start : start + len(block)]
+            file.write(block.tobytes())
 
 
 def _columns(splats: Splats) -> list[tuple[str, Tensor]]:

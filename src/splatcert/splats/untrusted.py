@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import re
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -18,11 +19,13 @@ from typing import Any
 import numpy as np
 import torch
 import yaml
+from torch import Tensor
 
 from splatcert.splats.gaussians import SplatsError
 
 MAX_TEXT_BYTES = 64 << 20
 MAX_CONFIG_BYTES = 1 << 20
+MAX_CONFIG_ENTRIES = 1 << 20
 ZIP_MAGIC = b"PK\x03\x04"
 
 
@@ -74,8 +77,33 @@ def _numpy_scalars_allowed() -> AbstractContextManager[object]:
     return allow([*((scalar, name) for name in names), np.dtype, *kinds])
 
 
+def check_stored(path: Path, name: str, tensor: Tensor) -> None:
+    """Refuse a tensor that is not plain numbers, all of which the file really holds.
+
+    Strides of zero make a tensor of any size from one number, and a copy of it takes the
+    memory that its shape claims.
+    """
+    plain = tensor.layout == torch.strided and tensor.device.type == "cpu"
+    if not (plain and tensor.is_floating_point()):
+        kind = f"{tensor.dtype}, {tensor.layout}, on {tensor.device}".replace("torch.", "")
+        raise ForeignFileError(
+            f"{path}: {name} is {kind}, not plain floating-point numbers.\n"
+            "  Export the model as PLY in the tool that wrote it, and load that."
+        )
+    claimed = tensor.numel() * tensor.element_size()
+    stored = tensor.untyped_storage().nbytes()
+    if claimed > stored:
+        raise ForeignFileError(
+            f"{path}: {name} claims {list(tensor.shape)} values, {claimed} bytes, of which the "
+            f"file holds {stored}.\n  The file is damaged or forged; copy it again."
+        )
+
+
 class _PlainLoader(yaml.SafeLoader):
     """Mappings, lists and scalars; tags that ask for Python objects are dropped."""
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """No merge keys: merging merged mappings doubles in size at every step."""
 
 
 def _plain(loader: _PlainLoader, _suffix: str, node: yaml.Node) -> Any:
@@ -95,13 +123,26 @@ def load_config(path: Path) -> dict[str, Any]:
     try:
         # A subclass of SafeLoader: it cannot import or call anything.
         content = yaml.load(text, _PlainLoader)
-    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
+        if _entries(content, {}) > MAX_CONFIG_ENTRIES:
+            raise ValueError(f"references unfold it to more than {MAX_CONFIG_ENTRIES} entries")
+    except (yaml.YAMLError, ValueError, TypeError, RecursionError, OverflowError) as error:
         raise ForeignFileError(
             f"{path}: not readable as YAML ({str(error).split(chr(10))[0][:160]})"
         ) from None
     if not isinstance(content, dict):
         raise ForeignFileError(f"{path}: expected named settings, got {type(content).__name__}")
     return content
+
+
+def _entries(value: Any, known: dict[int, float]) -> float:
+    """How many values a reader of all would meet, shared ones as often as they are named."""
+    if not isinstance(value, (dict, list)):
+        return 1
+    if id(value) not in known:
+        known[id(value)] = math.inf  # met again while it is counted, it contains itself
+        inner = value.values() if isinstance(value, dict) else value
+        known[id(value)] = 1 + sum(_entries(item, known) for item in inner)
+    return known[id(value)]
 
 
 def load_namespace(path: Path) -> dict[str, Any]:

@@ -22,16 +22,9 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 
 from splatcert import __version__
-from splatcert.artefacts import (
-    ArtefactError,
-    file_hash,
-    owned_folder,
-    replacing,
-    write_text_whole,
-)
+from splatcert.artefacts import file_hash, owned_folder, write_tensors, write_text_whole
 from splatcert.config import TrainConfig
 from splatcert.errors import InputError
 from splatcert.scene import Scene
@@ -94,20 +87,27 @@ class TrainingRun:
         if not self._record.exists():
             return None
         try:
-            return json.loads(self._record.read_text())
-        except ValueError as error:
+            record = json.loads(self._record.read_text())
+        except (ValueError, RecursionError) as error:
             raise RunError(
                 f"{self._record} is not JSON: {error}.\n  Remove it, or choose another folder."
             ) from error
+        request = record.get("request") if isinstance(record, dict) else None
+        if not isinstance(request, dict) or not isinstance(request.get("config"), dict):
+            raise RunError(
+                f"{self._record} names no request of a training run.\n"
+                "  Remove it, or choose another folder."
+            )
+        return record
 
     @property
     def finished(self) -> bool:
         """Whether the result is there and unchanged since it was written."""
         record = self.record()
         result = record.get("result") if record else None
-        return bool(
-            result and self.splats_path.exists() and file_hash(self.splats_path) == result["splats"]
-        )
+        if not isinstance(result, dict) or not self.splats_path.is_file():
+            return False
+        return file_hash(self.splats_path) == result.get("splats")
 
     @contextmanager
     def opened(self) -> Iterator[None]:
@@ -121,7 +121,7 @@ class TrainingRun:
         if record is None:
             self._write_record(None)
             return
-        stored = record.get("request", {})
+        stored = record["request"]
         differing = sorted(
             [
                 key
@@ -131,7 +131,7 @@ class TrainingRun:
             + [
                 key
                 for key, value in self.request["config"].items()  # type: ignore[attr-defined]
-                if value != stored.get("config", {}).get(key)
+                if value != stored["config"].get(key)
             ]
         )
         if differing:
@@ -159,32 +159,27 @@ class TrainingRun:
             with safe_open(self._checkpoint, framework="pt") as file:
                 step = int((file.metadata() or {})["step"])
                 tensors = {name: file.get_tensor(name) for name in file.keys()}
-            trainer.table = GaussianTable.from_tensors(tensors, self.config.antialiased)
-            trainer.stats = DensityStats(*(tensors[f"stats.{name}"].clone() for name in STATISTICS))
+            if not 0 < step < self.config.iterations:
+                raise ValueError(f"it is of step {step}, of {self.config.iterations}")
+            table = GaussianTable.from_tensors(tensors, self.config.antialiased)
+            stats = [tensors[f"stats.{name}"].clone() for name in STATISTICS]
+            if any(one.shape != (len(table),) or one.dtype != torch.float32 for one in stats):
+                raise ValueError("its statistics do not fit its Gaussians")
+            table.splats().check_finite()
         except (SafetensorError, KeyError, ValueError, OSError) as error:
             raise RunError(
-                f"{self._checkpoint} cannot be resumed from: {error}.\n"
+                f"{self._checkpoint} cannot be resumed from: {str(error).splitlines()[0]}.\n"
                 "  Remove it to start this run again from the beginning."
             ) from error
-        trainer.steps_done = step
+        trainer.table, trainer.stats, trainer.steps_done = table, DensityStats(*stats), step
         return trainer
 
     def save_checkpoint(self, trainer: Trainer) -> None:
         """Store the whole state under a temporary name, then rename."""
         tensors = trainer.table.tensors()
         tensors |= {f"stats.{name}": getattr(trainer.stats, name) for name in STATISTICS}
-        try:
-            with replacing(self._checkpoint) as aside:
-                save_file(
-                    {name: t.contiguous() for name, t in tensors.items()},
-                    aside,
-                    metadata={"step": str(trainer.steps_done), "schema": str(SCHEMA)},
-                )
-        except (ArtefactError, SafetensorError) as error:
-            raise RunError(
-                f"cannot write a checkpoint to {self.folder}: {error}.\n"
-                f"  The last one is intact. Free some space and run the same command to go on."
-            ) from error
+        facts = {"step": str(trainer.steps_done), "schema": str(SCHEMA)}
+        write_tensors(self._checkpoint, tensors, facts)
 
     def train(
         self,

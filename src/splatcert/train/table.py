@@ -125,4 +125,9 @@ class GaussianTable:
         ):
             setattr(table, group, {name: tensors[f"{kind}.{name}"].clone() for name in PARAMETERS})
         table.antialiased = antialiased
+        table.splats()  # checks the shapes of the values
+        for group in (table.values, table.first, table.second, table.grads):
+            for name, tensor in group.items():
+                if tensor.shape != table.values[name].shape or tensor.dtype != torch.float32:
+                    raise ValueError(f"{name} has {tensor.dtype} of shape {list(tensor.shape)}")
         return table

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The malformed inputs: seeded mutations of valid files, and hand-made ones.
+
+A case is a copy of one of `valid_files`, spoilt. `COMMANDS` says which commands can meet a
+kind of input; a new command is one line there, a new kind of file one line in `FILES`.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from random import Random
+
+from handmade import HANDMADE
+from mutations import BINARY, JSON, TEXT, Mutation
+from valid_files import TRAIN
+
+MODEL = (
+    "inspect {it}",
+    "render {it} --cameras {valid}/cameras.json -o {out}",
+    "certify {valid}/transforms {it} -o {out} --holdout 3 --predictor none",
+)
+CAPTURE = (
+    "inspect {it}",
+    "render {valid}/model.ply --data {it} -o {out}",
+    "train {it} -o {out} " + " ".join(TRAIN),
+    "certify {it} {valid}/model.ply -o {out} --holdout 3 --predictor none",
+)
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "model.ply": (*MODEL, "inspect {it} --data {valid}/transforms"),
+    "ascii.ply": MODEL,
+    "big.ply": MODEL,
+    "gsplat.pt": MODEL,
+    "inria": MODEL,
+    "gsplat": MODEL,
+    "nerfstudio": MODEL,
+    "colmap_bin": CAPTURE,
+    "colmap_txt": CAPTURE,
+    "transforms": CAPTURE,
+    "blender": tuple(line.replace(" --holdout 3", "") for line in CAPTURE),
+    "cameras.json": ("render {valid}/model.ply --cameras {it} -o {out}",),
+    "run": (*MODEL, "train {valid}/transforms -o {it} " + " ".join(TRAIN)),
+    "half_run": (*MODEL, "train {valid}/transforms -o {it} " + " ".join(TRAIN)),
+    "cert": (
+        "inspect {it}",
+        "verify {it}",
+        "verify {it} --data {valid}/transforms --model {valid}/model.ply",
+        "learn {it} -o {out}/predictor.json",
+    ),
+    "predictor.json": (
+        "certify {valid}/transforms {valid}/model.ply -o {out} --holdout 3 --predictor {it}",
+    ),
+}
+"""By kind of input; {it} is the spoilt copy, {valid} the folder of valid files."""
+
+FILES: tuple[tuple[str, str, dict[str, Mutation], int], ...] = (
+    ("model.ply", "", {**BINARY, "number": TEXT["number"], "line-gone": TEXT["line-gone"]}, 1),
+    ("ascii.ply", "", TEXT, 1),
+    ("big.ply", "", BINARY, 1),
+    ("gsplat.pt", "", BINARY, 1),
+    ("inria", "cfg_args", TEXT, 1),
+    ("gsplat", "cfg.yml", TEXT, 1),
+    ("nerfstudio", "nerfstudio_models/step-000029999.ckpt", BINARY, 1),
+    ("nerfstudio", "config.yml", TEXT, 1),
+    ("nerfstudio", "dataparser_transforms.json", JSON, 1),
+    ("colmap_bin", "sparse/0/cameras.bin", BINARY, 1),
+    ("colmap_bin", "sparse/0/images.bin", BINARY, 1),
+    ("colmap_bin", "sparse/0/points3D.bin", BINARY, 1),
+    ("colmap_txt", "sparse/0/cameras.txt", TEXT, 1),
+    ("colmap_txt", "sparse/0/images.txt", TEXT, 1),
+    ("colmap_txt", "sparse/0/points3D.txt", TEXT, 1),
+    ("transforms", "transforms.json", JSON, 2),
+    ("transforms", "points.ply", BINARY, 1),
+    ("transforms", "images/01.png", BINARY, 1),
+    ("blender", "transforms_train.json", JSON, 1),
+    ("cameras.json", "", JSON, 2),
+    ("run", "train.json", JSON, 1),
+    ("run", "metrics.json", JSON, 1),
+    ("half_run", "checkpoint.safetensors", BINARY, 1),
+    ("cert", "certificate.json", JSON, 2),
+    ("cert", "field.safetensors", BINARY, 1),
+    ("cert", "views.npz", BINARY, 1),
+    ("predictor.json", "", JSON, 1),
+)
+"""Kind, the file inside that is damaged, how, and with how many seeds each."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One malformed input."""
+
+    name: str
+    kind: str
+    spoil: Callable[[Path], None]
+    """Damages a copy of the valid input in place."""
+
+    def make(self, valid: Path, folder: Path) -> Path:
+        """The malformed input in a folder of its own."""
+        folder.mkdir(parents=True)
+        it = folder / self.kind
+        source = valid / self.kind
+        if source.is_dir():
+            shutil.copytree(source, it)
+        else:
+            shutil.copy(source, it)
+        self.spoil(it)
+        return it
+
+
+def _mutate(file: str, mutation: Mutation, name: str, it: Path) -> None:
+    path = it / file if file else it
+    path.write_bytes(mutation(path.read_bytes(), Random(name)))
+
+
+def _cases() -> Iterator[Case]:
+    for kind, file, mutations, seeds in FILES:
+        for how, mutation in mutations.items():
+            for seed in range(seeds):
+                place = f"{kind}/{file}" if file else kind
+                name = f"{place}:{how}:{seed}" if seeds > 1 else f"{place}:{how}"
+                yield Case(name, kind, partial(_mutate, file, mutation, name))
+    for kind, named in HANDMADE.items():
+        for how, spoil in named.items():
+            yield Case(f"{kind}:{how}", kind, spoil)
+
+
+CASES = tuple(_cases())

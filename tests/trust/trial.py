@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands run on malformed inputs in a process that may die, hang or eat memory.
+
+Starting Python for each would take a second; a worker is forked once and replaced when it
+falls. The kernel itself ends a command that uses too much processor time, native code
+included, and refuses memory beyond the limit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import resource
+import shutil
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from corpus import COMMANDS, Case
+
+from splatcert.cli import main
+from splatcert.raster import native
+
+SECONDS = 10.0
+"""Of processor time for one command."""
+PATIENCE = 120.0
+"""Of waiting, for one that sleeps for ever; machines can be slow."""
+MEMORY = 3 << 30
+"""Beyond what a worker has at its start."""
+KEPT_BY_RUNS = {
+    ".lock", "train.json", "checkpoint.safetensors", ".field.safetensors", "splats.ply",
+}  # fmt: skip
+"""What a run that was refused half-way may leave in its own folder, to go on from."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How one command on one input ended."""
+
+    command: str
+    status: str
+    """The exit code, or what became of the process."""
+    said: str
+    """On the error stream."""
+    left: tuple[str, ...]
+    """Files that should not be there."""
+    seconds: float
+
+    def fault(self) -> str | None:
+        """What is wrong with this ending, if anything."""
+        lines = self.said.strip().splitlines()
+        if self.status not in ("0", "2"):
+            return f"ended by {self.status}"
+        if "Traceback" in self.said:
+            return "a traceback"
+        if self.status == "2" and not (lines and lines[0].startswith("splatcert: ")):
+            return "exit code 2 without a message"
+        if len(lines) > (5 if self.status == "2" else 0):
+            return f"{len(lines)} lines on the error stream"
+        return f"files left: {', '.join(self.left)}" if self.left else None
+
+
+def run_cases(cases: Sequence[Case], valid: Path, scratch: Path) -> dict[str, list[Ending]]:
+    """The endings of every command for every case, by the case's name."""
+    found: dict[str, list[Ending]] = {case.name: [] for case in cases}
+    pending = [(case, line) for case in cases for line in COMMANDS[case.kind]]
+    while pending:
+        done = 0
+        with _worker(pending, valid, scratch) as (process, answers):
+            for case, line in pending:
+                said = _answer(process, answers)
+                done += 1
+                if isinstance(said, str):
+                    found[case.name].append(Ending(line, said, "", (), PATIENCE))
+                    break
+                found[case.name].append(said)
+        pending = pending[done:]
+    return found
+
+
+def _answer(process, answers: Connection) -> Ending | str:
+    """What the worker says of one command, or how it ended."""
+    if not answers.poll(PATIENCE):
+        return "hanging"
+    try:
+        return answers.recv()
+    except EOFError:
+        process.join()
+        code = process.exitcode
+        if code == -signal.SIGPROF:
+            return f"using more than {SECONDS:g} s of processor time"
+        return f"crash, {signal.Signals(-code).name}" if code < 0 else f"leaving with {code}"
+
+
+@contextlib.contextmanager
+def _worker(pending: Sequence[tuple[Case, str]], valid: Path, scratch: Path) -> Iterator[tuple]:
+    context = get_context("fork")
+    answers, telling = context.Pipe(duplex=False)
+    process = context.Process(target=_work, args=(pending, valid, scratch, telling))
+    process.start()
+    telling.close()
+    try:
+        yield process, answers
+    finally:
+        process.kill()
+        process.join()
+
+
+def _work(
+    pending: Sequence[tuple[Case, str]], valid: Path, scratch: Path, telling: Connection
+) -> None:
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    space = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (max(space, used) + MEMORY,) * 2)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    native.set_threads(1)
+    for case, line in pending:
+        telling.send(_try(case, line, valid, scratch))
+
+
+def _try(case: Case, line: str, valid: Path, scratch: Path) -> Ending:
+    """One command on a fresh copy of the input."""
+    folder = scratch / f"{os.getpid()}"
+    shutil.rmtree(folder, ignore_errors=True)
+    it, out = case.make(valid, folder), folder / "out"
+    out.mkdir()
+    before = _listing(folder)
+    arguments = [word.format(it=it, valid=valid, out=out) for word in line.split()]
+    said, started = io.StringIO(), time.perf_counter()
+    os.chdir(folder)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):
+            status = main(arguments)
+    except BaseException:  # whatever gets past `main` is a fault to report
+        status, text = "an exception", traceback.format_exc()
+        said.write(text)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+    seconds = time.perf_counter() - started
+    left = tuple(sorted(_unwanted(before, _listing(folder), it, out, str(status))))
+    os.chdir(scratch)
+    shutil.rmtree(folder, ignore_errors=True)
+    text = said.getvalue().replace(str(folder), "CASE").replace(str(valid), "VALID")
+    return Ending(line, str(status), text, left, seconds)
+
+
+def _listing(folder: Path) -> dict[str, int]:
+    """Every file below, with its size."""
+    return {
+        str(path.relative_to(folder)): path.lstat().st_size
+        for path in folder.rglob("*")
+        if not path.is_dir() or path.is_symlink()
+    }
+
+
+def _unwanted(
+    before: dict[str, int], after: dict[str, int], it: Path, out: Path, status: str
+) -> Iterator[str]:
+    """Files that changed or appeared and are neither results nor a run's own state."""
+    for name in {n for n in before.keys() | after.keys() if before.get(n) != after.get(n)}:
+        top = name.split("/")[0]
+        is_run = top == "out" or it.name in ("run", "half_run")
+        kept = Path(name).name in KEPT_BY_RUNS
+        result = is_run and status == "0" and ".part" not in name
+        if not (result or (is_run and kept)):
+            yield name
+
+
+def report(found: dict[str, list[Ending]]) -> int:
+    """Print every fault; how many there are."""
+    faults = 0
+    for name, endings in found.items():
+        for ending in endings:
+            if fault := ending.fault():
+                faults += 1
+                print(f"{name}\n  {ending.command}\n  {fault}")
+                print("    " + "\n    ".join(ending.said.strip().splitlines()[-6:]))
+    return faults
+
+
+if __name__ == "__main__":
+    import tempfile
+
+    from corpus import CASES
+    from valid_files import write_valid_files
+
+    wanted = sys.argv[1:]
+    chosen = [c for c in CASES if not wanted or any(word in c.name for word in wanted)]
+    with tempfile.TemporaryDirectory() as folder:
+        valid = write_valid_files(Path(folder) / "valid")
+        started = time.perf_counter()
+        found = run_cases(chosen, valid, Path(folder))
+        faults = report(found)
+    endings = [ending for some in found.values() for ending in some]
+    slow = sorted(endings, key=lambda ending: -ending.seconds)[:5]
+    print(
+        f"{len(chosen)} inputs, {len(endings)} commands, {faults} faults, "
+        f"{time.perf_counter() - started:.0f} s"
+    )
+    for ending in slow:
+        print(f"  {ending.seconds:.1f} s: {ending.command}")
