@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import resource
 import shutil
 import signal
@@ -34,6 +35,7 @@ PATIENCE = 120.0
 """Of waiting, for one that sleeps for ever; machines can be slow."""
 MEMORY = 3 << 30
 """Beyond what a worker has at its start."""
+PROGRESS = re.compile(r"^\w+: \d+/\d+  loss .*\n", re.MULTILINE)
 KEPT_BY_RUNS = {
     ".lock", "train.json", "checkpoint.safetensors", ".field.safetensors", "splats.ply",
 }  # fmt: skip
@@ -149,7 +151,7 @@ def _try(case: Case, line: str, valid: Path, scratch: Path) -> Ending:
     left = tuple(sorted(_unwanted(before, _listing(folder), it, out, str(status))))
     os.chdir(scratch)
     shutil.rmtree(folder, ignore_errors=True)
-    text = said.getvalue().replace(str(folder), "CASE").replace(str(valid), "VALID")
+    text = PROGRESS.sub("", said.getvalue()).replace(str(folder), "CASE").replace(str(valid), "VALID")
     return Ending(line, str(status), text, left, seconds)
 
 

@@ -121,6 +121,8 @@ def picture_names(names: Iterable[str]) -> dict[str, str]:
     for name, stem in stems.items():
         if stem.is_absolute() or ".." in stem.parts or not stem.name:
             raise OptionError(f"the view name {name!r} would be written outside the output folder.")
+        if "\0" in name:
+            raise OptionError(f"the view name {name!r:.80} is no name of a file.\n  Rename it.")
     short = {name: str(stem.with_suffix(".png")) for name, stem in stems.items()}
     if len(set(short.values())) == len(short):
         return short

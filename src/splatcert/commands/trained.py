@@ -20,6 +20,7 @@ from splatcert.certificate.plain import from_plain
 from splatcert.certificate.record import HandOver, HeldOutBy
 from splatcert.commands.options import CaptureOptions
 from splatcert.errors import InputError
+from splatcert.scene.cameras import MAX_SIDE
 from splatcert.scene.load import load_scene
 from splatcert.scene.paths import listed
 from splatcert.scene.scene import Scene
@@ -72,6 +73,8 @@ def _own_run(path: Path) -> Training:
         request = record["request"]
         names = {key: tuple(map(str, request[key])) for key in ("training_views", "held_out_views")}
         sides = [int(side) for size in request["sizes"] for side in size]
+        if not all(1 <= side <= MAX_SIDE for side in sides):
+            raise ValueError(f"a photo has no {max(sides):.3g} pixels a side")
         red, green, blue = map(float, request["config"]["background"])
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise SeenError(

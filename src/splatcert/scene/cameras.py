@@ -15,6 +15,10 @@ MAX_PIXELS = 1 << 27
 """Largest picture, 134 megapixels: a file may claim anything, and a render is all in memory."""
 
 
+FARTHEST = 1e15
+"""Largest coordinate: beyond it, squares and products leave the range of float32."""
+
+
 class CameraError(InputError):
     """A camera that cannot form an image."""
 
@@ -47,6 +51,11 @@ class Camera:
             raise CameraError(
                 "world_to_camera must hold a rotation (orthonormal, determinant +1).\n"
                 "  Scale belongs to the world's units, mirrored axes to the file reader."
+            )
+        if np.abs(pose[:3, 3]).max() > FARTHEST:
+            raise CameraError(
+                f"a camera stands {np.abs(pose[:3, 3]).max():.3g} from the origin; coordinates may "
+                f"have at most {FARTHEST:g}.\n  Scale the world, or remove this camera."
             )
         pose.setflags(write=False)
         object.__setattr__(self, "world_to_camera", pose)

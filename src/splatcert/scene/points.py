@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatcert.errors import InputError
+from splatcert.scene.cameras import FARTHEST
 
 PLY_TYPES = {
     "char": "i1", "int8": "i1", "uchar": "u1", "uint8": "u1",
@@ -58,10 +59,10 @@ class SparsePoints:
 
     def check_finite(self, where: Path) -> None:
         """Refuse points at no place, naming how many and the first."""
-        bad = np.flatnonzero(~np.isfinite(self.xyz).all(axis=1))
+        bad = np.flatnonzero(~(np.abs(self.xyz) <= FARTHEST).all(axis=1))
         if len(bad):
             raise PointsError(
-                f"{len(bad)} of {len(self)} sparse points are not finite, "
+                f"{len(bad)} of {len(self)} sparse points are not finite or beyond {FARTHEST:g}, "
                 f"first at index {bad[0]}.\n"
                 f"  In {where}.\n"
                 "  Remove them, or export the reconstruction again."

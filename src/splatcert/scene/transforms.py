@@ -108,8 +108,12 @@ def _clean(path: str) -> str:
 def _pose(source: Source, value: object, name: str) -> NDArray[np.float64]:
     """World-to-camera in OpenCV axes from camera-to-world in OpenGL axes."""
     matrix = source.matrix(value, "'transform_matrix'", name)
-    # Blender objects may carry a scale; it moves no pixel of a pinhole.
-    lengths = np.linalg.norm(matrix[:3, :3], axis=0)
+    # Blender objects may carry a scale; it moves no pixel of a pinhole. A huge one overflows
+    # to infinite lengths, which are refused below.
+    with np.errstate(over="ignore", invalid="ignore"):
+        lengths = np.linalg.norm(matrix[:3, :3], axis=0)
+    if not np.isfinite(lengths).all():
+        raise source.wrong("'transform_matrix' must hold a rotation; its axes are too long", name)
     left, _, right = np.linalg.svd(matrix[:3, :3] / np.maximum(lengths, 1e-12))
     rotation = left @ right
     deviation = float(np.abs(matrix[:3, :3] / np.maximum(lengths, 1e-12) - rotation).max())

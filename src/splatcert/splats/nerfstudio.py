@@ -19,6 +19,7 @@ from torch import Tensor
 
 from splatcert.splats.gaussians import Splats
 from splatcert.splats.harmonics import rgb_to_constant
+from splatcert.splats.transform import FrameError, split_similarity
 from splatcert.splats.untrusted import (
     ForeignFileError,
     check_stored,
@@ -146,7 +147,14 @@ def read_dataparser_transform(path: Path) -> NDArray[np.float64]:
         scale = float(content["scale"])
     except (KeyError, TypeError, ValueError, OverflowError):
         raise ForeignFileError(f"{path}: expected 'transform' (3x4) and 'scale'") from None
-    return np.vstack([scale * transform, [0.0, 0.0, 0.0, 1.0]])
+    matrix = np.vstack([scale * transform, [0.0, 0.0, 0.0, 1.0]])
+    try:
+        return split_similarity(matrix)[0]
+    except FrameError as error:
+        raise FrameError(
+            f"{path} leads to no frame: {str(error).splitlines()[0]}\n"
+            "  Copy the file from the training machine again."
+        ) from None
 
 
 def read_nerfstudio(run: NerfstudioRun, *, check: bool = True) -> Splats:

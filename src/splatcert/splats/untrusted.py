@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 import torch
@@ -26,6 +27,7 @@ from splatcert.splats.gaussians import SplatsError
 MAX_TEXT_BYTES = 64 << 20
 MAX_CONFIG_BYTES = 1 << 20
 MAX_CONFIG_ENTRIES = 1 << 20
+MAX_CONFIG_NUMBER = 1 << 63
 ZIP_MAGIC = b"PK\x03\x04"
 
 
@@ -41,7 +43,8 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
             mapped = file.read(len(ZIP_MAGIC)) == ZIP_MAGIC
-        with _numpy_scalars_allowed():
+        with _numpy_scalars_allowed(), catch_warnings():
+            simplefilter("ignore")  # about kinds of tensors that are refused anyway
             content = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
     except Exception as error:  # whatever the parser stumbles over, the file is at fault
         raise _refusal(path, str(error) or type(error).__name__) from None
@@ -136,6 +139,8 @@ def load_config(path: Path) -> dict[str, Any]:
 
 def _entries(value: Any, known: dict[int, float]) -> float:
     """How many values a reader of all would meet, shared ones as often as they are named."""
+    if isinstance(value, int) and abs(value) > MAX_CONFIG_NUMBER:
+        raise ValueError("it has a number of more than 19 digits")
     if not isinstance(value, (dict, list)):
         return 1
     if id(value) not in known:

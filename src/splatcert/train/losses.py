@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from splatcert import _native
+from splatcert.errors import InputError
 
 BORDER = 5
 """Pixels at each side whose window reaches outside the image."""
@@ -25,6 +26,10 @@ def _floats(image: Tensor) -> Tensor:
 
 def _bytes(mask: Tensor | None) -> Tensor | None:
     return None if mask is None else mask.to(device="cpu", dtype=torch.uint8).contiguous()
+
+
+class TooSmallError(InputError):
+    """A picture without a single window to compare."""
 
 
 class _Photometric(torch.autograd.Function):
@@ -65,9 +70,10 @@ def ssim(
     if inside_only:
         counted = counted[BORDER:-BORDER, BORDER:-BORDER]
     if not counted.any():
-        raise ValueError(
+        raise TooSmallError(
             f"no pixel of a {image.shape[1]} x {image.shape[0]} image counts: SSIM needs a window "
-            f"of {2 * BORDER + 1} pixels inside the image and the mask"
+            f"of {2 * BORDER + 1} pixels inside the image and the mask.\n"
+            "  Use larger photos, or hold out none whose mask leaves nothing."
         )
     _, value = _native.loss(
         _floats(image), _floats(target), 0.0, 1.0, _bytes(mask), inside_only, None

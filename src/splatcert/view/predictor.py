@@ -117,7 +117,9 @@ class ViewPredictor:
     def raw(self, descriptors: ArrayLike, units: FeatureUnits) -> NDArray[np.float64]:
         """Predicted difficulty before its unit is fixed, positive, [n, 24] to [n], [24] to []."""
         # A matrix product may round differently for another number of views.
-        log_factor = (units.standardise(descriptors) * self.weights).sum(axis=-1) + self.intercept
+        standard = units.standardise(descriptors)
+        with np.errstate(over="ignore", invalid="ignore"):  # the unit refuses what is not finite
+            log_factor = (standard * self.weights).sum(axis=-1) + self.intercept
         return np.exp(np.clip(log_factor, -LOG_BOUND, LOG_BOUND))
 
     def to_json(self) -> dict[str, Any]:

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A long night in short: many renders and certified queries, and what memory they leave.
+
+python benchmarks/soak.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
+from machine import describe_machine  # noqa: E402
+
+from certified_capture import made_capture, made_model, made_photos, made_truth  # noqa: E402
+from splatcert.certificate.certificate import Certificate  # noqa: E402
+from splatcert.config import CertifyConfig  # noqa: E402
+from splatcert.pipeline import certify  # noqa: E402
+from splatcert.raster.interface import render  # noqa: E402
+from splatcert.splats.made import made_cameras  # noqa: E402
+
+WARM_UP = 200
+SAMPLES = 20
+LIMIT = 0.01
+"""Growth of resident memory after the warm-up that is still called flat."""
+
+
+def resident_kib() -> int:
+    """Memory of this process that is really in memory."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("VmRSS:")[1].split()[0])
+
+
+def soak(work: Callable[[int], object], count: int) -> dict[str, object]:
+    """Do it so often after a warm-up; resident memory at even intervals."""
+    for k in range(WARM_UP):
+        work(k)
+    started, first = time.perf_counter(), resident_kib()
+    samples = []
+    for k in range(count):
+        work(k)
+        if (k + 1) % max(1, count // SAMPLES) == 0:
+            samples.append(resident_kib())
+    growth = samples[-1] / first - 1
+    return {
+        "count": count,
+        "seconds": round(time.perf_counter() - started, 1),
+        "resident_kib_after_warm_up": first,
+        "resident_kib": samples,
+        "growth": round(growth, 5),
+        "flat": growth < LIMIT,
+    }
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--count", type=int, default=2_000)
+    options.add_argument("--output", type=Path, default=HERE / "results" / "soak.json")
+    asked = options.parse_args()
+    model = made_model(made_truth())
+    certificate: Certificate = certify(
+        made_capture(made_photos()), model, CertifyConfig(), predictor=None
+    )
+    cameras = made_cameras(97, 96, 64)
+    result = {
+        "machine": describe_machine(),
+        "gaussians": len(model),
+        "size": [96, 64],
+        "renders": soak(lambda k: render(model, cameras[k % len(cameras)]), asked.count),
+        "certified_queries": soak(
+            lambda k: certificate.predict(cameras[k % len(cameras)]), asked.count
+        ),
+    }
+    asked.output.write_text(json.dumps(result, indent=1) + "\n")
+    for name in ("renders", "certified_queries"):
+        one = result[name]
+        print(f"{name}: {one['count']} in {one['seconds']} s, growth {100 * one['growth']:.2f}%")
+    return 0 if all(result[name]["flat"] for name in ("renders", "certified_queries")) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

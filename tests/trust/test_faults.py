@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kills, full disks, folders that cannot be written and two runs in one folder."""
+
+from __future__ import annotations
+
+import os
+import resource
+from pathlib import Path
+
+import pytest
+from kill_many import artefacts, endure_all
+from valid_files import TRAIN, write_valid_files
+
+from splatcert.artefacts import owned_folder
+from splatcert.certificate.store import load_certificate
+from splatcert.cli import main
+
+SMALL_DISK = 1500
+"""Bytes that a file may have; every artefact has more."""
+
+
+@pytest.fixture(scope="module")
+def valid(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_valid_files(tmp_path_factory.mktemp("faults") / "valid")
+
+
+def test_killed_commands_go_on_to_the_same_bytes(tmp_path):
+    hits = endure_all(tmp_path, count=6)
+    assert hits["train"] and hits["certify"]
+
+
+def command(name: str, valid: Path, out: Path) -> list[str]:
+    """Each command that writes, with its output at `out`."""
+    capture, model = str(valid / "transforms"), str(valid / "model.ply")
+    return {
+        "train": ["train", capture, "-o", str(out), *TRAIN],
+        "certify": ["certify", capture, model, "-o", str(out), "--holdout", "3",
+                    "--predictor", "none", "--alpha", "1/4"],
+        "learn": ["learn", str(valid / "cert"), "-o", str(out / "predictor.json")],
+        "render": ["render", model, "--cameras", str(valid / "cameras.json"), "-o", str(out)],
+    }[name]  # fmt: skip
+
+
+WRITERS = ("train", "certify", "learn", "render")
+
+
+def on_a_full_disk(arguments: list[str], said: Path) -> int:
+    """Exit code of a command in a child whose files cannot grow."""
+    child = os.fork()
+    if child == 0:
+        os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT), 2)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (SMALL_DISK, SMALL_DISK))
+        os._exit(main(arguments))
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.parametrize("name", [name for name in WRITERS if name != "render"])
+def test_a_full_disk_is_one_message_and_nothing_is_lost(name, valid, tmp_path):
+    out, said = tmp_path / "out", tmp_path / "said"
+    if name == "certify":  # an older certificate is there already
+        calm = [word if word != "1/4" else "1/10" for word in command(name, valid, out)]
+        assert main(calm) == 0
+    out.mkdir(exist_ok=True)
+    before = artefacts(out)
+    assert on_a_full_disk(command(name, valid, out), said) == 2
+    text = said.read_text()
+    assert text.startswith("splatcert: cannot write") and len(text.splitlines()) <= 5, text
+    after = {key: value for key, value in artefacts(out).items() if key != "train.json"}
+    assert after == before
+    if name == "certify":
+        assert load_certificate(out).record.guarantee.alpha.denominator == 10
+    # With space again, the same command does its work.
+    assert main(command(name, valid, out)) == 0
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_folder_that_cannot_be_made_is_one_message(name, valid, capsys):
+    assert main(command(name, valid, Path("/proc/splatcert/out"))) == 2
+    text = capsys.readouterr().err
+    assert text.startswith("splatcert: ") and "/proc/splatcert" in text
+    assert len(text.splitlines()) <= 5
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_read_only_folder_is_one_message(name, valid, tmp_path, capsys):
+    out = tmp_path / "out"
+    out.mkdir()
+    out.chmod(0o500)
+    assert main(command(name, valid, out)) == 2
+    assert len(capsys.readouterr().err.splitlines()) <= 5
+
+
+@pytest.mark.parametrize("name", ["train", "certify"])
+def test_a_second_run_in_a_folder_is_told_so(name, valid, tmp_path, capsys):
+    with owned_folder(tmp_path / "out", "waiting"):
+        assert main(command(name, valid, tmp_path / "out")) == 2
+    text = capsys.readouterr().err
+    assert text.startswith("splatcert: another process is ") and str(tmp_path / "out") in text

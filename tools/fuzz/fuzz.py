@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Coverage-guided fuzzing of the readers with Atheris (`pip install atheris`).
+
+python tools/fuzz/fuzz.py ply -max_total_time=600
+python tools/fuzz/fuzz.py colmap -max_total_time=600
+python tools/fuzz/fuzz.py certificate -max_total_time=600
+
+A reader may return or raise an InputError; anything else is a finding, whose input libFuzzer
+keeps as crash-*. A folder given after the reader's name is the corpus; it grows.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import atheris
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests" / "trust")]
+
+with atheris.instrument_imports(include=["splatcert.splats", "splatcert.scene"]):
+    from splatcert.scene import colmap_binary, colmap_text
+    from splatcert.scene.points import read_ply_points
+    from splatcert.splats.ply import read_ply
+with atheris.instrument_imports(include=["splatcert.certificate.plain"]):
+    from splatcert.certificate.record import Record
+    from splatcert.certificate.store import read_content
+
+from valid_files import write_valid_files  # noqa: E402
+
+from splatcert.certificate.plain import from_plain  # noqa: E402
+from splatcert.errors import InputError  # noqa: E402
+
+SCRATCH = Path(tempfile.mkdtemp())
+FILE = SCRATCH / "input"
+
+
+def ply(data: bytes) -> None:
+    FILE.write_bytes(data)
+    for read in (read_ply, read_ply_points):
+        try:
+            read(FILE)
+        except InputError:
+            pass
+
+
+def colmap(data: bytes) -> None:
+    """One of six files, by the first byte."""
+    if not data:
+        return
+    FILE.write_bytes(data[1:])
+    reader = (colmap_binary, colmap_text)[data[0] & 1]
+    read: tuple[Callable[[], object], ...] = (
+        lambda: reader.read_cameras(FILE),
+        lambda: reader.read_images(FILE, observations=True),
+        lambda: reader.read_points(FILE, {}),
+    )
+    try:
+        read[(data[0] >> 1) % 3]()
+    except InputError:
+        pass
+
+
+def certificate(data: bytes) -> None:
+    (SCRATCH / "certificate.json").write_bytes(data)
+    try:
+        read_content(SCRATCH)
+    except InputError:
+        pass
+    try:
+        content = json.loads(data)
+    except (ValueError, RecursionError):
+        return
+    try:
+        from_plain(Record, content)  # past the format's name, which few mutations keep
+    except InputError:
+        pass
+
+
+READERS = {"ply": ply, "colmap": colmap, "certificate": certificate}
+
+
+def write_seeds(reader: str, folder: Path) -> None:
+    """Valid files to start from."""
+    valid = write_valid_files(SCRATCH / "valid")
+    if reader == "ply":
+        seeds = [path.read_bytes() for path in valid.rglob("*.ply")]
+    elif reader == "certificate":
+        seeds = [(valid / "cert/certificate.json").read_bytes()]
+    else:
+        seeds = [
+            bytes([kind + 2 * number]) + (valid / place / f"{stem}.{suffix}").read_bytes()
+            for kind, (place, suffix) in enumerate(
+                (("colmap_bin/sparse/0", "bin"), ("colmap_txt/sparse/0", "txt"))
+            )
+            for number, stem in enumerate(("cameras", "images", "points3D"))
+        ]
+    for number, seed in enumerate(seeds):
+        (folder / f"seed-{number}").write_bytes(seed)
+
+
+def main() -> None:
+    if len(sys.argv) < 2 or sys.argv[1] not in READERS:
+        sys.exit(f"usage: fuzz.py {'|'.join(READERS)} [FOLDER] [libFuzzer options]")
+    name, rest = sys.argv[1], sys.argv[2:]
+    if not any(not word.startswith("-") for word in rest):
+        rest.insert(0, tempfile.mkdtemp())
+    folder = Path(next(word for word in rest if not word.startswith("-")))
+    folder.mkdir(parents=True, exist_ok=True)
+    write_seeds(name, folder)
+    atheris.Setup([sys.argv[0], *rest], READERS[name])
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()
