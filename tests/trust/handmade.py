@@ -103,7 +103,7 @@ def placed(offset: tuple[float, float, float]) -> Spoil:
     def spoil(it: Path) -> None:
         from splatcert.splats.made import made_cameras
 
-        one = made_cameras(12, 24, 16, turn=60)[0]
+        one = made_cameras(18, 24, 16, turn=60)[0]
         splats = load_splats(it)
         means = splats.means.clone()
         means[0] = torch.tensor(one.centre + one.world_to_camera[:3, :3].T @ np.array(offset))

@@ -47,10 +47,12 @@ class Stage:
 
 
 def stages(capture: Path, folder: Path) -> Iterator[Stage]:
-    """Train, certify and learn, each from what the one before left in `folder`."""
+    """Train and certify, and learn from the certificate."""
     run, cert, predictor = folder / "run", folder / "cert", folder / "predictor.json"
     yield Stage("train", ["train", str(capture), "-o", str(run), *TRAIN], run)
-    certify = ["certify", str(capture), str(run), "-o", str(cert), "--predictor", "none"]
+    model = str(capture.with_name("model.ply"))
+    certify = ["certify", str(capture), model, "-o", str(cert), "--holdout", "3"]
+    certify += ["--predictor", "none"]
     yield Stage("certify", certify, cert)
     yield Stage("learn", ["learn", str(cert), "-o", str(predictor)], predictor)
 

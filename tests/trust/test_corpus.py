@@ -12,6 +12,34 @@ from valid_files import write_valid_files
 
 Endings = dict[str, list[Ending]]
 
+SAID = {
+    "model.ply:count-huge": "the header promises 1099511627776 rows of vertex",
+    "model.ply:nan-mean": "means: 1 of 60 Gaussians are not finite, first at index 3.",
+    "model.ply:zero-rotation": "quats: 3 of 60 Gaussians have a rotation of length zero",
+    "gsplat.pt:endless": "of which the file holds",
+    "gsplat.pt:code": "which is code",
+    "gsplat.pt:sparse": "not plain floating-point numbers",
+    "gsplat:laughs": "references unfold it",
+    "gsplat:sixty": "a number of more than 19 digits",
+    "nerfstudio:no-scale": "leads to no frame",
+    "colmap_bin:name-outside": "lies outside the dataset",
+    "colmap_bin:photo-link-outside": "(a link to ",
+    "colmap_bin:photo-link-loop": "cannot be the name of a file",
+    "colmap_bin:photo-bomb": "the limit is 134217728 (cameras.MAX_PIXELS)",
+    "colmap_txt:negative-focal": "focal lengths positive",
+    "colmap_txt:huge-shift": "coordinates may have at most 1e+15",
+    "transforms:absolute": "lies outside the dataset",
+    "transforms:huge-number": "'fl_x' must be finite",
+    "cameras.json:enormous": "the limit is 134217728 pixels (cameras.MAX_PIXELS)",
+    "cameras.json:outside": "outside the output folder",
+    "half_run:statistics-short": "its statistics do not fit its Gaussians",
+    "half_run:rows-missing": "cannot be resumed from",
+    "run:request-list": "names no request of a training run",
+    "cert:views-unpacking": "the limit is",
+    "cert:alpha-digits": "must be a fraction",
+}
+"""What some refusals say, one for each thing that is checked before it is believed."""
+
 
 @pytest.fixture(scope="session")
 def valid_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -46,3 +74,9 @@ def test_what_is_not_damaged_is_accepted(valid_files: Path, tmp_path: Path):
 def test_a_malformed_input_hurts_nobody(name: str, endings: Endings):
     faults = {one.command: (one.fault(), one.said) for one in endings[name] if one.fault()}
     assert not faults
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_a_refusal_says_what_is_wrong(name: str, endings: Endings):
+    said = [one.said for one in endings[name]]
+    assert any(SAID[name] in text for text in said), said

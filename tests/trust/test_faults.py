@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import resource
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from splatcert.artefacts import owned_folder
 from splatcert.certificate.store import load_certificate
 from splatcert.cli import main
 
-SMALL_DISK = 1500
+SMALL_DISK = 300
 """Bytes that a file may have; every artefact has more."""
 
 
@@ -44,26 +45,33 @@ def command(name: str, valid: Path, out: Path) -> list[str]:
 WRITERS = ("train", "certify", "learn", "render")
 
 
-def on_a_full_disk(arguments: list[str], said: Path) -> int:
-    """Exit code of a command in a child whose files cannot grow."""
+def on_a_full_disk(arguments: list[str]) -> tuple[int, str]:
+    """Exit code and complaints of a command in a child whose files cannot grow."""
+    here, there = os.pipe()
     child = os.fork()
     if child == 0:
-        os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT), 2)
+        sys.stdout = sys.stderr = os.fdopen(there, "w")
         resource.setrlimit(resource.RLIMIT_FSIZE, (SMALL_DISK, SMALL_DISK))
-        os._exit(main(arguments))
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        status = main(arguments)
+        sys.stderr.flush()
+        os._exit(status)
+    os.close(there)
+    with os.fdopen(here) as file:
+        said = file.read()
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return status, said[said.find("splatcert: ") :]
 
 
 @pytest.mark.parametrize("name", [name for name in WRITERS if name != "render"])
 def test_a_full_disk_is_one_message_and_nothing_is_lost(name, valid, tmp_path):
-    out, said = tmp_path / "out", tmp_path / "said"
+    out = tmp_path / "out"
     if name == "certify":  # an older certificate is there already
         calm = [word if word != "1/4" else "1/10" for word in command(name, valid, out)]
         assert main(calm) == 0
     out.mkdir(exist_ok=True)
     before = artefacts(out)
-    assert on_a_full_disk(command(name, valid, out), said) == 2
-    text = said.read_text()
+    status, text = on_a_full_disk(command(name, valid, out))
+    assert status == 2, text
     assert text.startswith("splatcert: cannot write") and len(text.splitlines()) <= 5, text
     after = {key: value for key, value in artefacts(out).items() if key != "train.json"}
     assert after == before

@@ -151,7 +151,9 @@ def _try(case: Case, line: str, valid: Path, scratch: Path) -> Ending:
     left = tuple(sorted(_unwanted(before, _listing(folder), it, out, str(status))))
     os.chdir(scratch)
     shutil.rmtree(folder, ignore_errors=True)
-    text = PROGRESS.sub("", said.getvalue()).replace(str(folder), "CASE").replace(str(valid), "VALID")
+    text = (
+        PROGRESS.sub("", said.getvalue()).replace(str(folder), "CASE").replace(str(valid), "VALID")
+    )
     return Ending(line, str(status), text, left, seconds)
 
 
@@ -204,6 +206,8 @@ if __name__ == "__main__":
         faults = report(found)
     endings = [ending for some in found.values() for ending in some]
     slow = sorted(endings, key=lambda ending: -ending.seconds)[:5]
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(f"{used.ru_utime + used.ru_stime:.0f} s of processor time")
     print(
         f"{len(chosen)} inputs, {len(endings)} commands, {faults} faults, "
         f"{time.perf_counter() - started:.0f} s"

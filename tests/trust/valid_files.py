@@ -40,7 +40,7 @@ from splatcert.splats.gaussians import Splats  # noqa: E402
 from splatcert.splats.made import made_cameras, made_splats  # noqa: E402
 from splatcert.train.run import TrainingRun  # noqa: E402
 
-VIEWS, WIDTH, HEIGHT, GAUSSIANS = 12, 24, 16, 60
+VIEWS, WIDTH, HEIGHT, GAUSSIANS = 18, 24, 16, 60
 TRAIN = ("--iterations", "4", "--sh-degree", "1", "--random-points", "40", "--holdout", "3")
 CFG_ARGS = (
     "Namespace(data_device='cuda', eval=True, images='images', resolution=-1, sh_degree=1, "
@@ -93,7 +93,7 @@ def write_valid_files(root: Path) -> Path:
 
     names = photos(root / "blender/all", "r_{:02d}.png")
     angle = {"camera_angle_x": 2 * np.arctan(WIDTH / 2 / lens.fx)}
-    for part, chosen in (("train", slice(0, 8)), ("test", slice(8, None))):
+    for part, chosen in (("train", slice(0, 12)), ("test", slice(12, None))):
         write_transforms(
             root / "blender",
             poses[chosen],

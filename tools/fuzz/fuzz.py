@@ -40,6 +40,7 @@ FILE = SCRATCH / "input"
 
 
 def ply(data: bytes) -> None:
+    """As splats and as a point cloud."""
     FILE.write_bytes(data)
     for read in (read_ply, read_ply_points):
         try:
@@ -66,6 +67,7 @@ def colmap(data: bytes) -> None:
 
 
 def certificate(data: bytes) -> None:
+    """The whole file, and its content without the check of its heading."""
     (SCRATCH / "certificate.json").write_bytes(data)
     try:
         read_content(SCRATCH)
@@ -76,7 +78,7 @@ def certificate(data: bytes) -> None:
     except (ValueError, RecursionError):
         return
     try:
-        from_plain(Record, content)  # past the format's name, which few mutations keep
+        from_plain(Record, content)
     except InputError:
         pass
 
@@ -104,6 +106,7 @@ def write_seeds(reader: str, folder: Path) -> None:
 
 
 def main() -> None:
+    """Write the seeds and fuzz until told to stop."""
     if len(sys.argv) < 2 or sys.argv[1] not in READERS:
         sys.exit(f"usage: fuzz.py {'|'.join(READERS)} [FOLDER] [libFuzzer options]")
     name, rest = sys.argv[1], sys.argv[2:]
