@@ -217,12 +217,12 @@ def npz_unpacking(it: Path) -> None:
     """An archive that really unpacks to far more than a certificate ever holds."""
     with zipfile.ZipFile(it / "views.npz", "w", zipfile.ZIP_DEFLATED) as file:
         head = io.BytesIO()
-        size = 3 << 30
+        size = 65 << 20
         claim = {"descr": "|u1", "fortran_order": False, "shape": (size,)}
         np.lib.format.write_array_header_1_0(head, claim)
         with file.open("format.npy", "w", force_zip64=True) as member:
             member.write(head.getvalue())
-            for _ in range(64):
+            for _ in range(65):
                 member.write(bytes(1 << 20))
 
 

@@ -26,7 +26,7 @@ from splatcert.scale import LAMBDA_GRID
 
 FORMAT = "splatcert views"
 VERSION = 1
-MAX_BYTES = 1 << 30
+MAX_BYTES = 1 << 26
 """Largest archive that is unpacked; a thousand views take a megabyte."""
 
 Views = Literal["training", "held-out"]
