@@ -20,21 +20,24 @@ def templates() -> dict[str, list[str]]:
     found = {}
     for path in sorted(SOURCES.rglob("*.py")):
         tree = ast.parse(path.read_text())
-        raised = [one for one in _refusals(tree) if one]
+        raised = [text for _, text in refusals(tree)]
         if raised:
             found[str(path.relative_to(SOURCES))] = raised
     return found
 
 
-def _refusals(tree: ast.AST) -> Iterator[str]:
+def refusals(tree: ast.AST) -> Iterator[tuple[ast.stmt, str]]:
+    """The statements that refuse something, and their templates."""
     for node in ast.walk(tree):
+        if not isinstance(node, (ast.Raise, ast.Return)):
+            continue
         call = node.exc if isinstance(node, ast.Raise) else None
         if isinstance(node, ast.Return) and isinstance(node.value, ast.Call):
             call = node.value if _name(node.value.func).endswith("Error") else None
         if isinstance(call, ast.Call):
             text = "\n".join(filter(None, map(_text, call.args)))
             if text and not _name(call.func).startswith(("Attribute", "NotImplemented")):
-                yield f"{_name(call.func)}: {text}"
+                yield node, f"{_name(call.func)}: {text}"
 
 
 def _name(node: ast.expr) -> str:
