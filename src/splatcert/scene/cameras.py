@@ -13,8 +13,6 @@ from splatcert.errors import InputError
 MAX_SIDE = 1 << 16
 MAX_PIXELS = 1 << 27
 """Largest picture, 134 megapixels: a file may claim anything, and a render is all in memory."""
-
-
 FARTHEST = 1e15
 """Largest coordinate: beyond it, squares and products leave the range of float32."""
 
