@@ -21,7 +21,7 @@ from torch import Tensor
 
 from splatcert.artefacts import file_hash
 from splatcert.raster.interface import Backend
-from splatcert.scene.cameras import Camera, CameraError
+from splatcert.scene.cameras import MAX_SIDE, Camera, CameraError
 from splatcert.scene.roles import LabelledView
 from splatcert.scene.scene import FilePixels
 from splatcert.splats.gaussians import Splats
@@ -33,7 +33,6 @@ RENDERED = ("means", "quats", "log_scales", "logit_opacities", "sh")
 """Tensors that decide every pixel; further columns of a file do not."""
 MARK_DIGITS = 16
 POSE_NUMBERS = 12
-MAX_SIDE = 1 << 20
 
 
 def splats_hash(splats: Splats) -> str:
