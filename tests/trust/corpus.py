@@ -18,38 +18,40 @@ from handmade import HANDMADE
 from mutations import BINARY, JSON, TEXT, Mutation
 from valid_files import TRAIN
 
-MODEL = (
-    "inspect {it}",
-    "render {it} --cameras {valid}/cameras.json -o {out}",
-    "certify {valid}/transforms {it} -o {out} --holdout 3 --predictor none",
-)
+CERTIFY = "certify {valid}/transforms {it} -o {out} --predictor none"
+RENDER = "render {it} --cameras {valid}/cameras.json -o {out}"
 CAPTURE = (
     "inspect {it}",
-    "render {valid}/model.ply --data {it} -o {out}",
     "train {it} -o {out} " + " ".join(TRAIN),
     "certify {it} {valid}/model.ply -o {out} --holdout 3 --predictor none",
 )
+GO_ON = "train {valid}/transforms -o {it} " + " ".join(TRAIN)
 COMMANDS: dict[str, tuple[str, ...]] = {
-    "model.ply": (*MODEL, "inspect {it} --data {valid}/transforms"),
-    "ascii.ply": MODEL,
-    "big.ply": MODEL,
-    "gsplat.pt": MODEL,
-    "inria": MODEL,
-    "gsplat": MODEL,
-    "nerfstudio": MODEL,
-    "colmap_bin": CAPTURE,
+    "model.ply": (
+        "inspect {it}",
+        "inspect {it} --data {valid}/transforms",
+        RENDER,
+        f"{CERTIFY} --holdout 3",
+    ),
+    "ascii.ply": ("inspect {it}", RENDER),
+    "big.ply": ("inspect {it}", RENDER),
+    "gsplat.pt": ("inspect {it}", f"{CERTIFY} --holdout 3"),
+    "inria": ("inspect {it}", RENDER, CERTIFY),
+    "gsplat": ("inspect {it}", RENDER, CERTIFY),
+    "nerfstudio": ("inspect {it}", RENDER, CERTIFY),
+    "colmap_bin": (*CAPTURE, "render {valid}/model.ply --data {it} -o {out}"),
     "colmap_txt": CAPTURE,
     "transforms": CAPTURE,
     "blender": tuple(line.replace(" --holdout 3", "") for line in CAPTURE),
     "cameras.json": ("render {valid}/model.ply --cameras {it} -o {out}",),
-    "run": (*MODEL, "train {valid}/transforms -o {it} " + " ".join(TRAIN)),
-    "half_run": (*MODEL, "train {valid}/transforms -o {it} " + " ".join(TRAIN)),
+    "run": ("inspect {it}", CERTIFY, GO_ON),
+    "half_run": (GO_ON, CERTIFY),
     "cert": (
         "inspect {it}",
         "verify {it}",
         "verify {it} --data {valid}/transforms --model {valid}/model.ply",
-        "learn {it} -o {out}/predictor.json",
     ),
+    "views.npz": ("learn {it} -o {out}/predictor.json",),
     "predictor.json": (
         "certify {valid}/transforms {valid}/model.ply -o {out} --holdout 3 --predictor {it}",
     ),
@@ -83,6 +85,7 @@ FILES: tuple[tuple[str, str, dict[str, Mutation], int], ...] = (
     ("cert", "certificate.json", JSON, 2),
     ("cert", "field.safetensors", BINARY, 1),
     ("cert", "views.npz", BINARY, 1),
+    ("views.npz", "", BINARY, 1),
     ("predictor.json", "", JSON, 1),
 )
 """Kind, the file inside that is damaged, how, and with how many seeds each."""

@@ -192,14 +192,14 @@ def without(file: str) -> Spoil:
 
 
 def archive(change: Callable[[dict[str, np.ndarray]], None]) -> Spoil:
-    """The certificate's per-view arrays with one change."""
+    """Per-view arrays with one change."""
 
     def spoil(it: Path) -> None:
-        path = it / "views.npz"
-        with np.load(path) as found:
+        with np.load(it) as found:
             arrays = dict(found)
         change(arrays)
-        np.savez(path, **arrays)
+        with it.open("wb") as file:
+            np.savez(file, **arrays)
 
     return spoil
 
@@ -209,13 +209,13 @@ def npz_bomb(it: Path) -> None:
     head = io.BytesIO()
     claim = {"descr": "<f8", "fortran_order": False, "shape": (1 << 33,)}
     np.lib.format.write_array_header_1_0(head, claim)
-    with zipfile.ZipFile(it / "views.npz", "w", zipfile.ZIP_DEFLATED) as file:
+    with zipfile.ZipFile(it, "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr("format.npy", head.getvalue() + bytes(1 << 20))
 
 
 def npz_unpacking(it: Path) -> None:
     """An archive that really unpacks to far more than a certificate ever holds."""
-    with zipfile.ZipFile(it / "views.npz", "w", zipfile.ZIP_DEFLATED) as file:
+    with zipfile.ZipFile(it, "w", zipfile.ZIP_DEFLATED) as file:
         head = io.BytesIO()
         size = 65 << 20
         claim = {"descr": "|u1", "fortran_order": False, "shape": (size,)}
@@ -570,23 +570,24 @@ HANDMADE: dict[str, dict[str, Spoil]] = {
         "files-outside": edited(
             lambda c: c.update(files={"../../x": "0" * 64}), "certificate.json"
         ),
-        "views-pickle": archive(lambda a: a.update(scene=np.array([{}], dtype=object))),
-        "views-bomb": npz_bomb,
-        "views-unpacking": npz_unpacking,
-        "views-missing-array": archive(lambda a: a.pop("training_psnr")),
-        "views-shape": archive(lambda a: a.update(training_pixels=np.zeros((2, 2), np.int64))),
-        "views-nan": archive(
-            lambda a: a.update(training_descriptors=a["training_descriptors"] * np.nan)
-        ),
-        "views-huge": archive(lambda a: a.update(training_oracle=a["training_oracle"] * 1e308)),
-        "views-beta": archive(lambda a: a.update(betas=np.array(["1/0"]))),
-        "views-version": archive(lambda a: a.update(version=np.array("two"))),
-        "views-names": archive(lambda a: a.update(training_names=np.zeros(8))),
         "views-text": written("hello", "views.npz"),
-        "views-npy": lambda it: np.save((it / "views.npz").open("wb"), np.zeros(3)),
         "field-header": written(struct.pack("<Q", 1 << 62), "field.safetensors"),
         "field-other": tensors("field.safetensors", {}),
         "field-link": link("field.safetensors", "/dev/zero"),
+    },
+    "views.npz": {
+        "pickle": archive(lambda a: a.update(scene=np.array([{}], dtype=object))),
+        "bomb": npz_bomb,
+        "unpacking": npz_unpacking,
+        "missing-array": archive(lambda a: a.pop("training_psnr")),
+        "shape": archive(lambda a: a.update(training_pixels=np.zeros((2, 2), np.int64))),
+        "nan": archive(lambda a: a.update(training_descriptors=a["training_descriptors"] * np.nan)),
+        "huge": archive(lambda a: a.update(training_oracle=a["training_oracle"] * 1e308)),
+        "beta": archive(lambda a: a.update(betas=np.array(["1/0"]))),
+        "version": archive(lambda a: a.update(version=np.array("two"))),
+        "names": archive(lambda a: a.update(training_names=np.zeros(8))),
+        "text": written("hello"),
+        "npy": lambda it: np.save(it.open("wb"), np.zeros(3)),
     },
     "predictor.json": {
         "no-object": written("[1]"),

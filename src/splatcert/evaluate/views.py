@@ -26,6 +26,8 @@ from splatcert.scale import LAMBDA_GRID
 
 FORMAT = "splatcert views"
 VERSION = 1
+MOST = 1e30
+"""Largest oracle factor; sums of squares of more leave the range of numbers."""
 MAX_BYTES = 1 << 26
 """Largest archive that is unpacked; a thousand views take a megabyte."""
 
@@ -159,9 +161,10 @@ class SceneViews:
             raise ViewTableError(f"{role} views of scene {self.scene}: names are not unique")
         if not np.isfinite(table.descriptors).all():
             raise ViewTableError(f"{role} views of scene {self.scene}: a descriptor is not finite")
-        if (table.oracle < 0).any() or (table.pixels < 1).any():
+        impossible = np.isfinite(table.oracle) & ~((table.oracle >= 0) & (table.oracle <= MOST))
+        if impossible.any() or (table.pixels < 1).any():
             raise ViewTableError(
-                f"{role} views of scene {self.scene}: oracle factors must be at least 0, "
+                f"{role} views of scene {self.scene}: oracle factors must be 0 to {MOST:g}, "
                 "and every view needs pixels"
             )
 
