@@ -10,10 +10,10 @@ kill the artefacts that are there must be whole.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import sys
 import tempfile
@@ -61,8 +61,8 @@ def start(arguments: list[str]) -> int:
     """A child that runs this command and nothing else; its process id."""
     child = os.fork()
     if child == 0:
-        with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
-            os._exit(main(arguments))
+        sys.stdout = sys.stderr = Path(os.devnull).open("w")
+        os._exit(main(arguments))
     return child
 
 
@@ -110,33 +110,43 @@ def check_whole(stage: Stage) -> None:
 
 
 def endure(stage: Stage, reference: Stage, kills: int, seconds: float, random: Random) -> int:
-    """Kill a stage so often, let it finish, and compare; how many kills hit it at work.
+    """Kill a stage at work so often, and compare each time it finishes; how often it did.
 
-    It takes about as long from anywhere, so moments are drawn over the whole of a run
-    that nobody disturbs; one that comes too late starts it over in a fresh folder.
+    Moments are drawn over the length of a run that nobody disturbs. A run that finishes
+    before its moment is compared too, and the next one begins in a fresh folder.
     """
-    hits = 0
-    for _ in range(kills):
-        hits += kill(stage.arguments, random.uniform(0, seconds))
-        check_whole(stage)
+    finished = hits = 0
+    while hits < kills:
+        if kill(stage.arguments, random.uniform(0, seconds)):
+            hits += 1
+            check_whole(stage)
+            continue
+        finished += 1
+        compare(stage, reference)
+        shutil.rmtree(stage.made) if stage.made.is_dir() else stage.made.unlink()
     finish(stage.arguments)
+    compare(stage, reference)
+    return finished + 1
+
+
+def compare(stage: Stage, reference: Stage) -> None:
+    """The artefacts of two runs must be the same bytes."""
     ours, theirs = artefacts(stage.made), artefacts(reference.made)
     if ours != theirs:
         names = sorted(n for n in ours.keys() | theirs.keys() if ours.get(n) != theirs.get(n))
         raise SystemExit(f"{stage.name}: {', '.join(names)} differ from an undisturbed run")
-    return hits
 
 
-def endure_all(folder: Path, count: int, seed: int = 0) -> dict[str, int]:
-    """Kills spread over the stages; how many hit each at work."""
+def endure_all(folder: Path, count: int, seed: int = 0) -> dict[str, tuple[int, int]]:
+    """Kills spread over the stages; how many hit each, and how often it finished."""
     capture = write_valid_files(folder / "valid") / "transforms"
-    random, hits = Random(seed), {}
+    random, told = Random(seed), {}
     pairs = zip(stages(capture, folder / "calm"), stages(capture, folder / "hit"), strict=True)
-    for number, (reference, stage) in enumerate(pairs):
+    shares = (count - 2 * (count // 3), count // 3, count // 3)
+    for kills, (reference, stage) in zip(shares, pairs, strict=True):
         seconds = finish(reference.arguments)
-        share = count // 2 if number == 0 else (count - count // 2 + 2 - number) // 2
-        hits[stage.name] = endure(stage, reference, share, seconds, random)
-    return hits
+        told[stage.name] = kills, endure(stage, reference, kills, seconds, random)
+    return told
 
 
 if __name__ == "__main__":
@@ -146,6 +156,5 @@ if __name__ == "__main__":
     asked = options.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         found = endure_all(Path(scratch), asked.count, asked.seed)
-    told = ", ".join(f"{number} during {name}" for name, number in found.items())
-    print(f"{asked.count} kills, at work: {told}; the bytes are those of undisturbed runs")
-    sys.exit(0)
+    for name, (kills, finished) in found.items():
+        print(f"{name}: killed {kills} times, finished {finished} times, always the same bytes")

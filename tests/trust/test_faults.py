@@ -26,8 +26,7 @@ def valid(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_killed_commands_go_on_to_the_same_bytes(tmp_path):
-    hits = endure_all(tmp_path, count=6)
-    assert hits["train"] and hits["certify"]
+    assert set(endure_all(tmp_path, count=6)) == {"train", "certify", "learn"}
 
 
 def command(name: str, valid: Path, out: Path) -> list[str]:
