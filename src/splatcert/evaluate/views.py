@@ -161,7 +161,8 @@ class SceneViews:
             raise ViewTableError(f"{role} views of scene {self.scene}: names are not unique")
         if not np.isfinite(table.descriptors).all():
             raise ViewTableError(f"{role} views of scene {self.scene}: a descriptor is not finite")
-        impossible = np.isfinite(table.oracle) & ~((table.oracle >= 0) & (table.oracle <= MOST))
+        large = np.isfinite(table.oracle) & (table.oracle > MOST)
+        impossible = (table.oracle < 0) | large
         if impossible.any() or (table.pixels < 1).any():
             raise ViewTableError(
                 f"{role} views of scene {self.scene}: oracle factors must be 0 to {MOST:g}, "
