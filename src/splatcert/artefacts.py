@@ -9,15 +9,11 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from splatcert.errors import InputError
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 class ArtefactError(InputError):
@@ -57,18 +53,6 @@ def write_text_whole(path: Path, text: str) -> None:
     """Write a text file aside and rename it."""
     with replacing(path) as aside:
         aside.write_text(text)
-
-
-def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: dict[str, str]) -> None:
-    """Write a safetensors file aside and rename it."""
-    from safetensors import SafetensorError
-    from safetensors.torch import save_file
-
-    with replacing(path) as aside:
-        try:
-            save_file({name: one.contiguous() for name, one in tensors.items()}, aside, facts)
-        except SafetensorError as error:  # a full disk has no type of its own there
-            raise OSError(str(error)) from error
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from splat_layouts import (
     random_splats,
     write_table,
 )
+from splatcert.artefacts import ArtefactError
 from splatcert.splats.gaussians import SplatsError
 from splatcert.splats.ply import read_ply, save_ply
 from splatcert.splats.ply_table import BLOCK_ROWS, PlyError
@@ -196,11 +198,11 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypat
     path = tmp_path / "splats.ply"
     save_ply(good, path)
 
-    def no_rename(self: Path, target: Path) -> None:
+    def no_rename(source: Path, target: Path) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr(Path, "replace", no_rename)
-    with pytest.raises(OSError, match="disk full"):
+    monkeypatch.setattr(os, "replace", no_rename)
+    with pytest.raises(ArtefactError, match="disk full"):
         save_ply(random_splats(9, 1), path)
     monkeypatch.undo()
     assert [p.name for p in tmp_path.iterdir()] == ["splats.ply"]

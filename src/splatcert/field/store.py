@@ -16,11 +16,11 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from splatcert.artefacts import write_tensors
 from splatcert.field.fit import FieldFit, ResidualField
 from splatcert.field.solve import FitTrace, Reason
 from splatcert.field.support import COLUMNS, FoldedSupport
 from splatcert.field.survey import FieldError
+from splatcert.splats.tensor_file import write_tensors
 
 SCHEMA = 1
 KEY = "splatcert"

@@ -185,7 +185,7 @@ def _checked(path: Path, checkpoint: dict[str, Any]) -> dict[str, Tensor]:
         check_stored(path, name, tensor)
     for name, value in splats.items():
         if isinstance(value, Tensor) and value.shape in ((count,), (count, 1)):
-            check_stored(path, str(name), value)
+            check_stored(path, str(name), value, whole=True)
             tensors.setdefault(str(name), value.detach())
     expected = {
         "means": (count, 3),

@@ -28,6 +28,7 @@ MAX_TEXT_BYTES = 64 << 20
 MAX_CONFIG_BYTES = 1 << 20
 MAX_CONFIG_ENTRIES = 1 << 20
 MAX_CONFIG_NUMBER = 1 << 63
+WHOLE = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 ZIP_MAGIC = b"PK\x03\x04"
 
 
@@ -80,14 +81,17 @@ def _numpy_scalars_allowed() -> AbstractContextManager[object]:
     return allow([*((scalar, name) for name in names), np.dtype, *kinds])
 
 
-def check_stored(path: Path, name: str, tensor: Tensor) -> None:
+def check_stored(path: Path, name: str, tensor: Tensor, *, whole: bool = False) -> None:
     """Refuse a tensor that is not plain numbers, all of which the file really holds.
+
+    They are floating-point numbers unless `whole` ones are welcome too.
 
     Strides of zero make a tensor of any size from one number, and a copy of it takes the
     memory that its shape claims.
     """
     plain = tensor.layout == torch.strided and tensor.device.type == "cpu"
-    if not (plain and tensor.is_floating_point()):
+    number = tensor.is_floating_point() or (whole and tensor.dtype in WHOLE)
+    if not (plain and number):
         kind = f"{tensor.dtype}, {tensor.layout}, on {tensor.device}".replace("torch.", "")
         raise ForeignFileError(
             f"{path}: {name} is {kind}, not plain floating-point numbers.\n"

@@ -24,12 +24,13 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from splatcert import __version__
-from splatcert.artefacts import file_hash, owned_folder, write_tensors, write_text_whole
+from splatcert.artefacts import file_hash, owned_folder, write_text_whole
 from splatcert.config import TrainConfig
 from splatcert.errors import InputError
 from splatcert.scene import Scene
 from splatcert.splats.files import save_ply
 from splatcert.splats.gaussians import Splats
+from splatcert.splats.tensor_file import write_tensors
 from splatcert.train.density import DensityStats
 from splatcert.train.optimise import Progress, Trainer
 from splatcert.train.table import GaussianTable
