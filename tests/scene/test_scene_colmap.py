@@ -210,7 +210,7 @@ def test_points_that_are_not_finite_are_refused(tmp_path, kind):
     model, _, _ = reconstruction()
     model.points[5] = (105, np.array([0, np.nan, 0]), *model.points[5][2:])
     with pytest.raises(
-        InputError, match="1 of 20 sparse points are not finite .* first at index 5"
+        InputError, match=r"1 of 20 sparse points are not finite .* first at index 5"
     ):
         read(tmp_path, model, kind)
 
