@@ -97,7 +97,7 @@ class Case:
 
     name: str
     kind: str
-    spoil: Callable[[Path], None]
+    spoil: Callable[[Path], object]
     """Damages a copy of the valid input in place."""
 
     def make(self, valid: Path, folder: Path) -> Path:

@@ -21,7 +21,7 @@ import torch
 
 from splatcert.splats.files import load_splats, save_ply
 
-Spoil = Callable[[Path], None]
+Spoil = Callable[[Path], object]
 
 CHECKPOINT = "nerfstudio_models/step-000029999.ckpt"
 BOMB_SIDE = 60_000
@@ -48,10 +48,10 @@ def replaced(old: bytes, new: bytes, file: str = "") -> Spoil:
 
 def written(content: bytes | str, file: str = "") -> Spoil:
     data = content.encode() if isinstance(content, str) else content
-    return lambda it: (it / file if file else it).write_bytes(data) and None
+    return lambda it: (it / file if file else it).write_bytes(data)
 
 
-def edited(change: Callable[[Any], None], file: str = "") -> Spoil:
+def edited(change: Callable[[Any], object], file: str = "") -> Spoil:
     """A JSON file with one change."""
 
     def spoil(it: Path) -> None:
@@ -167,7 +167,7 @@ def png_bomb(width: int, height: int) -> bytes:
     )
 
 
-def link(file: str, target: str, *, of: str = "") -> Spoil:
+def link(file: str, target: str) -> Spoil:
     """A file replaced by a link."""
 
     def spoil(it: Path) -> None:
@@ -191,7 +191,7 @@ def without(file: str) -> Spoil:
     return lambda it: (it / file).unlink()
 
 
-def archive(change: Callable[[dict[str, np.ndarray]], None]) -> Spoil:
+def archive(change: Callable[[dict[str, np.ndarray]], object]) -> Spoil:
     """Per-view arrays with one change."""
 
     def spoil(it: Path) -> None:
@@ -293,8 +293,8 @@ HANDMADE: dict[str, dict[str, Spoil]] = {
     },
     "ascii.ply": {
         "words": replaced(b"end_header\n", b"end_header\nhello world\n"),
-        "nothing-after-header": lambda it: (
-            it.write_bytes(it.read_bytes().split(b"end_header\n")[0] + b"end_header\n") and None
+        "nothing-after-header": lambda it: it.write_bytes(
+            it.read_bytes().split(b"end_header\n")[0] + b"end_header\n"
         ),
     },
     "gsplat.pt": {
@@ -323,11 +323,11 @@ HANDMADE: dict[str, dict[str, Spoil]] = {
         "half": checkpoint("", lambda s: {"splats": {k: v.half() for k, v in s.items()}}),
     },
     "gsplat": {
-        "rank-missing": lambda it: (
-            (it / "ckpts/ckpt_6999_rank0.pt").rename(it / "ckpts/ckpt_6999_rank1.pt") and None
+        "rank-missing": lambda it: (it / "ckpts/ckpt_6999_rank0.pt").rename(
+            it / "ckpts/ckpt_6999_rank1.pt"
         ),
-        "rank-huge": lambda it: (
-            (it / "ckpts/ckpt_6999_rank0.pt").rename(it / "ckpts/ckpt_6999_rank999999.pt") and None
+        "rank-huge": lambda it: (it / "ckpts/ckpt_6999_rank0.pt").rename(
+            it / "ckpts/ckpt_6999_rank999999.pt"
         ),
         "laughs": written(MILLION_LAUGHS, "cfg.yml"),
         "merged-laughs": written(MERGED_LAUGHS, "cfg.yml"),
@@ -371,27 +371,22 @@ HANDMADE: dict[str, dict[str, Spoil]] = {
         "power": written("Namespace(sh_degree=9**9**9**9)", "cfg_args"),
         "other-types": written("Namespace(eval='yes', images=3, resolution='x')", "cfg_args"),
         "stars": written("Namespace(*[1], **{'eval': True})", "cfg_args"),
-        "iteration-huge": lambda it: (
-            (it / "point_cloud/iteration_7000").rename(
-                it / "point_cloud/iteration_99999999999999999999"
-            )
-            and None
+        "iteration-huge": lambda it: (it / "point_cloud/iteration_7000").rename(
+            it / "point_cloud/iteration_99999999999999999999"
         ),
-        "iteration-words": lambda it: (
-            (it / "point_cloud/iteration_7000").rename(it / "point_cloud/iteration_last") and None
+        "iteration-words": lambda it: (it / "point_cloud/iteration_7000").rename(
+            it / "point_cloud/iteration_last"
         ),
     },
     "colmap_bin": {
-        "text-inside": lambda it: (
-            (it / "sparse/0/images.bin").write_bytes(b"# Image list\n1 1 0 0 0 0 0 0 1 a.png\n\n")
-            and None
+        "text-inside": lambda it: (it / "sparse/0/images.bin").write_bytes(
+            b"# Image list\n1 1 0 0 0 0 0 0 1 a.png\n\n"
         ),
         "no-cameras": without("sparse/0/cameras.bin"),
         "folder-for-cameras": as_folder("sparse/0/cameras.bin"),
         "no-photos": written(struct.pack("<Q", 0), "sparse/0/images.bin"),
-        "photos-swapped": lambda it: (
-            (it / "sparse/0/images.bin").write_bytes((it / "sparse/0/points3D.bin").read_bytes())
-            and None
+        "photos-swapped": lambda it: (it / "sparse/0/images.bin").write_bytes(
+            (it / "sparse/0/points3D.bin").read_bytes()
         ),
         "name-outside": replaced(
             b"01.png\0", b"../../../../../../etc/passwd\0", "sparse/0/images.bin"
@@ -413,7 +408,7 @@ HANDMADE: dict[str, dict[str, Spoil]] = {
         "points-nan": replaced(
             struct.pack("<d", 0.5), struct.pack("<d", float("nan")), "sparse/0/points3D.bin"
         ),
-        "photos-empty": lambda it: [p.write_bytes(b"") for p in (it / "images").iterdir()] and None,
+        "photos-empty": lambda it: [p.write_bytes(b"") for p in (it / "images").iterdir()],
     },
     "colmap_txt": {
         "negative-focal": lens("PINHOLE 24 16 -20 -20 12 8"),
@@ -486,7 +481,7 @@ HANDMADE: dict[str, dict[str, Spoil]] = {
         "points-count": replaced(b"vertex 20", b"vertex 4000000000", "points.ply"),
         "points-nan": replaced(b"property float x", b"property int x", "points.ply"),
         "photos-one-pixel": lambda it: (
-            [path.write_bytes(png_bomb(1, 1)) for path in (it / "images").iterdir()] and None
+            [path.write_bytes(png_bomb(1, 1)) for path in (it / "images").iterdir()]
         ),
         "file-is-folder": as_folder("transforms.json"),
         "ply-is-itself": link("points.ply", "points.ply"),
@@ -520,8 +515,8 @@ HANDMADE: dict[str, dict[str, Spoil]] = {
         "sizes-huge": edited(lambda c: c["request"].update(sizes=[[10**400]]), "train.json"),
         "labels-list": edited(lambda c: c.update(labels=[5]), "metrics.json"),
         "metrics-list": written("[]", "metrics.json"),
-        "splats-cut": lambda it: (
-            (it / "splats.ply").write_bytes((it / "splats.ply").read_bytes()[:500]) and None
+        "splats-cut": lambda it: (it / "splats.ply").write_bytes(
+            (it / "splats.ply").read_bytes()[:500]
         ),
         "train-folder": as_folder("train.json"),
     },

@@ -120,7 +120,8 @@ def _work(
 ) -> None:
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     space = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (max(space, used) + MEMORY,) * 2)
+    most = max(space, used) + MEMORY
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     native.set_threads(1)
