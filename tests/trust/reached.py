@@ -18,7 +18,6 @@ from message_templates import SOURCES, refusals
 
 from splatcert.errors import InputError
 
-
 OTHERS = ("ValueError", "TypeError", "IndexError", "RuntimeError")
 """Faults of the caller, or reasons that another message takes up."""
 
