@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from message_templates import SOURCES, refusals
@@ -30,7 +31,8 @@ def record(path: Path) -> None:
     def note(place: str) -> None:
         if place not in seen:
             seen.add(place)
-            with path.open("a") as file:  # one short line: whole, whoever else appends
+            # One short line is whole, whoever else appends; some tests have full disks.
+            with suppress(OSError), path.open("a") as file:
                 file.write(place + "\n")
 
     def noting(self: InputError, *arguments: object) -> None:
