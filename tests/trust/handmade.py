@@ -411,6 +411,7 @@ HANDMADE: dict[str, dict[str, Spoil]] = {
         "photos-empty": lambda it: [p.write_bytes(b"") for p in (it / "images").iterdir()],
     },
     "colmap_txt": {
+        "no-pixels": lens("PINHOLE 0 16 20 20 12 8"),
         "negative-focal": lens("PINHOLE 24 16 -20 -20 12 8"),
         "no-focal": lens("PINHOLE 24 16 0 0 12 8"),
         "nan-focal": lens("PINHOLE 24 16 nan nan 12 8"),
@@ -478,6 +479,13 @@ HANDMADE: dict[str, dict[str, Spoil]] = {
         "scale-zero": meta(applied_scale=0),
         "applied-zero": meta(applied_transform=[[0] * 4] * 3),
         "lens-unknown": meta(camera_model="MAGIC"),
+        "no-size": lambda it: (
+            meta(w=None, h=None)(it),
+            [path.unlink() for path in (it / "images").iterdir()],
+        ),
+        "points-no-vertices": replaced(b"element vertex 20", b"element corner 20", "points.ply"),
+        "points-twice": replaced(b"property float nx", b"property float x", "points.ply"),
+        "points-lists": replaced(b"property float nx", b"property list int int n", "points.ply"),
         "points-count": replaced(b"vertex 20", b"vertex 4000000000", "points.ply"),
         "points-nan": replaced(b"property float x", b"property int x", "points.ply"),
         "photos-one-pixel": lambda it: (
@@ -489,6 +497,8 @@ HANDMADE: dict[str, dict[str, Spoil]] = {
     "cameras.json": {
         "no-list": written("{}"),
         "empty-list": written("[]"),
+        "same-name": edited(lambda content: content.append(content[0])),
+        "no-pixels": camera(width=0),
         "negative-focal": camera(fx=-20.0),
         "enormous-focal": camera(fx=1e300, fy=1e300),
         "one-pixel": camera(width=1, height=1),
