@@ -21,6 +21,7 @@ from splatcert.commands.demo import Demo
 from splatcert.commands.inspect import Inspect
 from splatcert.commands.learn import Learn
 from splatcert.commands.render import Render
+from splatcert.commands.report import Report
 from splatcert.commands.train import Train
 from splatcert.commands.verify import Verify
 from splatcert.errors import InputError
@@ -38,6 +39,7 @@ Commands = (
     | Annotated[Train, tyro.conf.subcommand("train")]
     | Annotated[Certify, tyro.conf.subcommand("certify")]
     | Annotated[Verify, tyro.conf.subcommand("verify")]
+    | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Learn, tyro.conf.subcommand("learn")]
     | Annotated[Render, tyro.conf.subcommand("render")]
 )
