@@ -400,3 +400,44 @@ def test_bad_input_is_one_message_and_nothing_is_written(place, tmp_path, capsys
     assert BAD_INPUT[spoil] in flat(printed.err)
     assert printed.err.count("\n") <= 5 and "Traceback" not in printed.err
     assert not printed.out and not (tmp_path / "cert").exists()
+
+
+def report(made: Path, *options: str) -> int:
+    return cli.main(["report", str(made), *options])
+
+
+def test_a_report_shows_what_it_is_given(place, made, tmp_path, capsys):
+    given = ["--model", str(place / "model.ply"), "--data", str(place / "capture")]
+    for options, told in ((given, ""), (given[:2], "without misses"), ([], "without pictures")):
+        assert report(made, *options, "-o", str(tmp_path / "page.html")) == 0
+        said = flat(capsys.readouterr().out)
+        assert "report " + str(tmp_path / "page.html") in said and told in said
+        page = (tmp_path / "page.html").read_text(encoding="utf-8")
+        assert ('data-kind="misses"' in page, 'data-kind="render"' in page) == (
+            len(options) == 4,
+            len(options) > 0,
+        )
+        assert f"splatcert verify {made}" in page
+
+
+def test_a_report_lies_beside_its_certificate(made, tmp_path):
+    folder = shutil.copytree(made, tmp_path / "cert")
+    assert report(folder) == 0
+    assert (folder / "report.html").is_file()
+    assert cli.main(["verify", str(folder)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--data", "capture"], "--data needs --model"),
+        (["--photos"], "--photos needs --data"),
+        (["--views", "0"], "a report shows 1 to 40 views, got 0"),
+        (["-o", "no/such/folder/page.html"], "cannot write no/such/folder/page.html"),
+        (["--model", "absent.ply"], "no such file"),
+    ],
+)
+def test_a_report_that_cannot_be_is_one_message(made, capsys, options, message):
+    assert report(made, *options) == 2
+    printed = capsys.readouterr()
+    assert message in flat(printed.err) and "Traceback" not in printed.err

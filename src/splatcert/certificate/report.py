@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +17,7 @@ from splatcert.certificate.honesty import CERTIFIED, CONSTANT, too_few_to_split
 from splatcert.certificate.next_photos import next_photos
 from splatcert.certificate.store import FIELD, VIEWS, folder_of, load_certificate
 from splatcert.certificate.verify import verify_folder
+from splatcert.config import ReportConfig
 from splatcert.field.fit import Report as Tell
 from splatcert.report.content import (
     Calibration,
@@ -31,8 +32,6 @@ from splatcert.report.page import write_page
 from splatcert.scene.scene import Scene
 from splatcert.splats.gaussians import Splats
 
-SHOWN = 7
-"""Views in the strip unless told otherwise."""
 SCALE_WORDS = {
     CONSTANT: "the same half-width for every pixel of every view",
     "a only": "one half-width a view, by the view factor",
@@ -42,61 +41,45 @@ SCALE_WORDS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReportOptions:
-    """What a report shows, and how the commands in it name things."""
-
-    views: int = SHOWN
-    """Views in the strip, from the easiest to the hardest."""
-    photos: bool = False
-    """Embed the photographs of the views shown."""
-    model_path: Path | None = None
-    """Where the model lies, for the commands that the report names."""
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.views <= 40:
-            raise CertificateError(f"a report shows 1 to 40 views, got {self.views}.")
-
-
 def write_report(
     certificate: str | Path,
     output: str | Path,
     scene: Scene | None = None,
     splats: Splats | None = None,
-    options: ReportOptions | None = None,
+    config: ReportConfig | None = None,
     *,
+    model_path: Path | None = None,
     report: Tell | None = None,
 ) -> Path:
     """Write one HTML file about the certificate in a folder; returns its path.
 
     With its splats the report has renders and boxes, with its scene as well it has misses and
     exact coverage; without either it has numbers and charts. The scene must be loaded at the
-    certified resolution, with the certified views held out.
+    certified resolution, with the certified views held out. `model_path` is for the commands
+    that the report names.
     """
     if scene is not None and splats is None:
         raise CertificateError("misses need renders: give the splats together with the scene.")
-    folder, chosen = folder_of(Path(certificate)), options or ReportOptions()
+    folder = folder_of(Path(certificate))
+    commands = _commands(folder, scene, model_path)
     loaded = load_certificate(folder, splats)
-    content = report_of(loaded, folder, scene, chosen, report)
-    return write_page(content, Path(output))
+    content = report_of(loaded, scene, config or ReportConfig(), report)
+    checks = tuple(Verified(c.name, c.passed, c.detail) for c in verify_folder(folder).checks)
+    return write_page(replace(content, checks=checks, commands=commands), Path(output))
 
 
 def report_of(
-    certificate: Certificate,
-    folder: Path,
-    scene: Scene | None,
-    options: ReportOptions,
-    tell: Tell | None = None,
+    certificate: Certificate, scene: Scene | None, config: ReportConfig, tell: Tell | None = None
 ) -> Report:
-    """Everything a report tells."""
+    """Everything a report tells of a certificate, wherever it is stored."""
     record = certificate.record
     calibration = _calibration(certificate)
     look = Look()
     if certificate.splats is not None:
         order = calibration.by_difficulty(certificate.beta)
-        places = np.unique(np.linspace(0, len(order) - 1, options.views).round().astype(int))
+        places = np.unique(np.linspace(0, len(order) - 1, config.views).round().astype(int))
         shown = [calibration.names[order[place]] for place in places]
-        look = look_at_views(certificate, scene, shown, photos=options.photos, tell=tell)
+        look = look_at_views(certificate, scene, shown, photos=config.photos, tell=tell)
     factor, shape = _scale_words(certificate)
     return Report(
         scene=record.scene.name,
@@ -111,8 +94,6 @@ def report_of(
         shape_test=look.shape_test,
         estimate=_estimate(certificate),
         next_photos=next_photos(certificate),
-        checks=tuple(Verified(c.name, c.passed, c.detail) for c in verify_folder(folder).checks),
-        commands=_commands(folder, scene, options),
         provenance=_provenance(certificate),
         missing=_missing(certificate, scene),
     )
@@ -164,7 +145,7 @@ def _scale_words(certificate: Certificate) -> tuple[str, str]:
     )
     return (
         "The view factor a says how hard a view is as a whole. It is predicted from 24 numbers "
-        f"that need no photo, as learned on {count} other scenes, and counts by "
+        f"that need no photo, as learned on {count} scenes, and counts by "
         f"λ_a = {rule.lambda_a}.{other}",
         shape,
     )
@@ -187,10 +168,10 @@ def _estimate(certificate: Certificate) -> Estimate:
     )
 
 
-def _commands(folder: Path, scene: Scene | None, options: ReportOptions) -> tuple[str, ...]:
+def _commands(folder: Path, scene: Scene | None, model_path: Path | None) -> tuple[str, ...]:
     place = shlex.quote(str(folder))
     data = "DATA" if scene is None else shlex.quote(str(scene.path))
-    model = "MODEL" if options.model_path is None else shlex.quote(str(options.model_path))
+    model = "MODEL" if model_path is None else shlex.quote(str(model_path))
     files = " ".join(shlex.quote(str(folder / name)) for name in (FIELD, VIEWS))
     return (
         f"splatcert verify {place}",

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from dataclasses import field as setting
 from pathlib import Path
 from typing import Annotated
 from warnings import catch_warnings, simplefilter
@@ -11,6 +12,7 @@ from warnings import catch_warnings, simplefilter
 import tyro
 
 from splatcert.commands.options import OptionError
+from splatcert.config import ReportConfig
 from splatcert.console import say, stages
 
 
@@ -30,10 +32,7 @@ class Report:
     """The capture, for misses and exact coverage; needs --model."""
     output: Annotated[Path | None, tyro.conf.arg(aliases=["-o"], metavar="FILE")] = None
     """The page; report.html in the certificate's folder unless told."""
-    views: int = 7
-    """Views in the strip from easiest to hardest."""
-    photos: bool = False
-    """Embed the photographs of these views; needs --data. Think of who will read it."""
+    show: tyro.conf.OmitArgPrefixes[ReportConfig] = setting(default_factory=ReportConfig)
     images: Annotated[str | None, tyro.conf.arg(metavar="FOLDER")] = None
     """Folder of photographs, such as images_4; unless told, the one that was certified."""
     threads: int = 0
@@ -42,14 +41,14 @@ class Report:
     def __post_init__(self) -> None:
         if self.data is not None and self.model is None:
             raise OptionError("--data needs --model: misses are counted on renders.")
-        if self.photos and self.data is None:
+        if self.show.photos and self.data is None:
             raise OptionError("--photos needs --data: there are no photographs without a capture.")
         if self.threads < 0:
             raise OptionError(f"--threads must be 0 or more, got {self.threads}.")
 
     def run(self) -> None:
         """Load what is given, write the page, say where it is."""
-        from splatcert.certificate.report import ReportOptions, write_report
+        from splatcert.certificate.report import write_report
         from splatcert.certificate.store import folder_of, read_content
         from splatcert.commands.certified import load_certified_scene, load_certified_splats
         from splatcert.conformal.calibrate import CalibrationTooSmall
@@ -57,7 +56,6 @@ class Report:
 
         native.set_threads(self.threads)
         folder = folder_of(self.certificate)
-        options = ReportOptions(views=self.views, photos=self.photos, model_path=self.model)
         record, scene, splats = read_content(folder)[1], None, None
         if self.data is not None:
             scene = load_certified_scene(record, self.data, self.images)
@@ -66,7 +64,9 @@ class Report:
         output = folder / "report.html" if self.output is None else self.output
         with stages() as tell, catch_warnings():
             simplefilter("ignore", CalibrationTooSmall)  # the page says so
-            write_report(folder, output, scene, splats, options, report=tell)
+            write_report(
+                folder, output, scene, splats, self.show, model_path=self.model, report=tell
+            )
         say("report", f"{output}, {output.stat().st_size / 2**20:.1f} MB")
         if self.model is None:
             say("without", "pictures; give --model for renders and --data for misses")

@@ -9,6 +9,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from splatcert.conformal.levels import in_percent
 from splatcert.report.colours import WidthScale
 from splatcert.report.content import Calibration, NextPhoto, Promise, ShapeTest
 from splatcert.report.svg import Axis, Chart, circle, drawing, text
@@ -44,8 +45,9 @@ def coverage_curve(views: Calibration, promise: Promise) -> Markup:
     chart.note((wanted, corner), "corner", "end", (-10, 18))
     return chart.svg(
         "Coverage of the calibration views",
-        f"{reached} of {plural(len(views.names), 'view')} have at least {percent(wanted)} of "
-        f"their pixels inside; the corner asks for {percent(corner)}.",
+        f"{reached} of {plural(len(views.names), 'view')} have at least "
+        f"{in_percent(1 - promise.beta)} of their pixels inside; the corner asks for "
+        f"{in_percent(1 - promise.alpha)}.",
     )
 
 
@@ -127,7 +129,7 @@ def factor_scatter(views: Calibration, promise: Promise) -> Markup:
         if len(inside) > 1:
             ends = (inside[0], inside[-1])
             chart.line([(a, promise.threshold * a) for a in ends], "target")
-            chart.note((ends[1], promise.threshold * ends[1]), "q · a", "end", (-4, -8))
+            chart.note((ends[1], promise.threshold * ends[1]), "q · a", "end", (-2, 22))
     covered = is_covered(views, promise)
     found = zip(views.names, factors, needed, covered, strict=True)
     points = [

@@ -154,8 +154,8 @@ class Report:
     shape_test: ShapeTest | None
     estimate: Estimate
     next_photos: tuple[NextPhoto, ...]
-    checks: tuple[Verified, ...]
-    commands: tuple[str, ...]
+    checks: tuple[Verified, ...] = ()
+    commands: tuple[str, ...] = ()
     """How to check the certificate, to be typed as they are."""
     provenance: tuple[Facts, ...]
     missing: tuple[str, ...]

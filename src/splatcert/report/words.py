@@ -7,11 +7,8 @@ import math
 
 
 def percent(share: float) -> str:
-    """A share for people: 90%, 93.8%; a dash where there is none."""
-    if math.isnan(share):
-        return "–"
-    text = f"{100 * share:.1f}"
-    return text.removesuffix(".0") + "%"
+    """A measured share for people; a dash where there is none."""
+    return "–" if math.isnan(share) else f"{100 * share:.1f}%"
 
 
 def width(value: float) -> str:
