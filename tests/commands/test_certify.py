@@ -16,8 +16,8 @@ from PIL import Image
 from certified_capture import HELD_OUT, NAMES, made_model, made_photos, made_truth
 from splat_layouts import write_gsplat_run, write_inria_folder
 from splatcert import cli, pipeline
-from splatcert.commands.certify import percent
 from splatcert.commands.pictures import to_pixels
+from splatcert.report.words import percent
 from splatcert.splats.files import save_ply
 from splatcert.splats.made import random_splats
 

@@ -8,7 +8,7 @@ import math
 from scipy.stats import beta as beta_distribution
 
 from splatcert.certificate.certificate import Certificate
-from splatcert.certificate.honesty import SIZE_SLACK
+from splatcert.certificate.honesty import DOUBTFUL, SIZE_SLACK
 from splatcert.certificate.provenance import has_known_origin
 from splatcert.certificate.record import HeldOutBy
 from splatcert.conformal.calibrate import shortfall
@@ -18,8 +18,6 @@ from splatcert.conformal.statement import ordinal
 from splatcert.report.content import Condition, Mark
 from splatcert.report.words import percent, plural
 
-DOUBTFUL = 0.05
-"""P-values below it are pointed out."""
 UNLUCKY = 0.1
 """Share of draws of calibration views that give less than the coverage named."""
 HELD_OUT_BY: dict[HeldOutBy, tuple[Mark, str]] = {
@@ -72,7 +70,7 @@ def _exchangeability(certificate: Certificate) -> Condition:
         mark="attention" if doubtful else "ok",
         title="The calibration views are alike among themselves",
         words=f"{told} Permutation test over {plural(test.views, 'view')}: p = {test.p_value:.2g} "
-        "for all statistics together; below 0.05 would be a reason for doubt.",
+        f"for all statistics together; below {DOUBTFUL} would be a reason for doubt.",
         columns=("against", "statistic", "value", "p alone"),
         rows=tuple(
             (one.coordinate, one.statistic, f"{one.value:+.2f}", f"{one.p_value:.2g}")

@@ -17,8 +17,7 @@ PLACES = 5
 def next_photos(certificate: Certificate) -> tuple[NextPhoto, ...]:
     """Places near the calibration views that needed the widest boxes, worst first.
 
-    This is the one place a report gets its advice from; cameras that were searched for can
-    take the place of calibration views here.
+    What a report advises where nobody has searched for better places.
     """
     record, views = certificate.record, certificate.views
     rows = [views.held_out.names.index(view.name) for view in record.calibration]

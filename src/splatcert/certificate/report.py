@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from splatcert.report.content import (
     Calibration,
     Estimate,
     Facts,
+    NextPhoto,
     Promise,
     Report,
     ScaleRow,
@@ -49,6 +51,7 @@ def write_report(
     config: ReportConfig | None = None,
     *,
     model_path: Path | None = None,
+    suggestions: Sequence[NextPhoto] | None = None,
     report: Tell | None = None,
 ) -> Path:
     """Write one HTML file about the certificate in a folder; returns its path.
@@ -56,7 +59,8 @@ def write_report(
     With its splats the report has renders and boxes, with its scene as well it has misses and
     exact coverage; without either it has numbers and charts. The scene must be loaded at the
     certified resolution, with the certified views held out. `model_path` is for the commands
-    that the report names.
+    that the report names; `suggestions` are places worth another photograph, unless told those
+    of the calibration views that needed the widest boxes.
     """
     if scene is not None and splats is None:
         raise CertificateError("misses need renders: give the splats together with the scene.")
@@ -65,7 +69,10 @@ def write_report(
     loaded = load_certificate(folder, splats)
     content = report_of(loaded, scene, config or ReportConfig(), report)
     checks = tuple(Verified(c.name, c.passed, c.detail) for c in verify_folder(folder).checks)
-    return write_page(replace(content, checks=checks, commands=commands), Path(output))
+    content = replace(content, checks=checks, commands=commands)
+    if suggestions is not None:
+        content = replace(content, next_photos=tuple(suggestions))
+    return write_page(content, Path(output))
 
 
 def report_of(

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass, replace
 from dataclasses import field as setting
 from pathlib import Path
@@ -16,6 +15,7 @@ import tyro
 from splatcert.commands.options import CaptureOptions, EngineOptions
 from splatcert.config import CertifyConfig, FieldConfig
 from splatcert.console import say, stages
+from splatcert.report.words import percent
 
 if TYPE_CHECKING:
     from splatcert.certificate.certificate import Certificate
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from splatcert.view.predictor import ViewPredictor
 
 Colour = tuple[float, float, float]
-DOUBTFUL = 0.05
-"""P-values below it are pointed out."""
 HELD_OUT_BY: dict[HeldOutBy, str] = {
     "model": "what its own run or settings say",
     "user": "the statement of whoever held them out",
@@ -203,6 +201,8 @@ def width_words(certificate: Certificate) -> str:
 
 def assumption_words(certificate: Certificate) -> str:
     """What the guarantee rests on, and how it looks."""
+    from splatcert.certificate.honesty import DOUBTFUL
+
     test = certificate.record.exchangeability
     verdict = (
         "the scores speak against it, so be careful with single regions or stretches of the capture"
@@ -236,11 +236,6 @@ def estimate_words(certificate: Certificate) -> str:
         f"views are covered at half-width {ours.width:.4f}, {percent(ours.saving)} less than a "
         f"constant scale needs ({rest})"
     )
-
-
-def percent(share: float) -> str:
-    """A share for people; a dash where there is none."""
-    return "-" if math.isnan(share) else f"{100 * share:.1f}%"
 
 
 def facts(certificate: Certificate, folder: Path) -> dict[str, Any]:

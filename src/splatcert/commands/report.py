@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from dataclasses import field as setting
 from pathlib import Path
@@ -37,6 +38,8 @@ class Report:
     """Folder of photographs, such as images_4; unless told, the one that was certified."""
     threads: int = 0
     """Threads of the cpu renderer; 0 means all cores. Pixels do not depend on it."""
+    json: bool = False
+    """Print one JSON object instead of words."""
 
     def __post_init__(self) -> None:
         if self.data is not None and self.model is None:
@@ -67,7 +70,11 @@ class Report:
             write_report(
                 folder, output, scene, splats, self.show, model_path=self.model, report=tell
             )
-        say("report", f"{output}, {output.stat().st_size / 2**20:.1f} MB")
+        size = output.stat().st_size
+        if self.json:
+            print(json.dumps({"kind": "report", "path": str(output), "bytes": size}, indent=2))
+            return
+        say("report", f"{output}, {size / 2**20:.1f} MB")
         if self.model is None:
             say("without", "pictures; give --model for renders and --data for misses")
         elif self.data is None:

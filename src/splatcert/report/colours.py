@@ -18,7 +18,7 @@ Pixels = NDArray[np.uint8]
 
 STEPS = 64
 """Colours of the scale: finer than the eye, and few enough to compress well."""
-TOPS = (8, 16, 32, 64, 128, 255)
+TOPS = (8, 16, 32, 48, 64, 96, 128, 192, 255)
 """Ends of scales, in 8-bit units; few, so that reports of similar scenes share one."""
 # Lightness, chroma and hue in degrees, on the way from narrow to wide.
 _PATH = (

@@ -44,7 +44,7 @@ function comparing() {
       images.forEach((image) => { image.loading = "eager"; });
       document.getElementById(side).replaceChildren(...images);
       document.getElementById(`${side}-name`).textContent = source.dataset.label;
-      if (k === 0) stage.style.aspectRatio = `${images[0].getAttribute("width")} / ${images[0].getAttribute("height")}`;
+      stage.style.setProperty("--ratio", images[0].getAttribute("width") / images[0].getAttribute("height"));
     });
     for (const button of pairs.children) button.setAttribute("aria-pressed", String(button.pair === chosen));
   }

@@ -27,7 +27,7 @@ from splatcert.report.pictures import Panel, ViewPicture, error_panel, panels
 from splatcert.report.words import of_255, of_one, percent, plural, width
 
 HERE = Path(__file__).parent
-HIGH = 0.995
+HIGH = 0.98
 """Share of the pixels shown whose half-width the colour scale must hold."""
 MARKS = {"attention": "attention", "yours": "up to you", "ok": "checked"}
 

@@ -8,7 +8,7 @@ import math
 
 def percent(share: float) -> str:
     """A measured share for people; a dash where there is none."""
-    return "–" if math.isnan(share) else f"{100 * share:.1f}%"
+    return "-" if math.isnan(share) else f"{100 * share:.1f}%"
 
 
 def width(value: float) -> str:
