@@ -68,7 +68,9 @@ def _exchangeability(certificate: Certificate) -> Condition:
     )
     return Condition(
         mark="attention" if doubtful else "ok",
-        title="The calibration views are alike among themselves",
+        title="The calibration views differ among themselves"
+        if doubtful
+        else "The calibration views are alike among themselves",
         words=f"{told} Permutation test over {plural(test.views, 'view')}: p = {test.p_value:.2g} "
         f"for all statistics together; below {DOUBTFUL} would be a reason for doubt.",
         columns=("against", "statistic", "value", "p alone"),
@@ -82,13 +84,13 @@ def _exchangeability(certificate: Certificate) -> Condition:
 def _enough_views(certificate: Certificate) -> Condition:
     promise = certificate.record.guarantee
     views, rank, alpha = promise.views, promise.rank, promise.alpha
-    title = "There are enough calibration views"
     if missing := shortfall(views, alpha):
+        title = "There are too few calibration views"
         return Condition(mark="attention", title=title, words=" ".join(missing.split()))
     draws = float(beta_distribution.ppf(UNLUCKY, rank, views + 1 - rank))
     return Condition(
         mark="ok",
-        title=title,
+        title="There are enough calibration views",
         words=f"m = {views} views, {views_needed(alpha)} are the least for "
         f"{in_percent(1 - alpha)}. The threshold is the k = {ordinal(rank)} smallest of their "
         f"{views} scores. They are one draw: were views independent, nine draws in ten "
@@ -101,7 +103,9 @@ def _unseen(certificate: Certificate) -> Condition:
     split = certificate.record.scene.split
     return Condition(
         mark=mark,
-        title="The model has not seen the calibration photos",
+        title="Has the model seen the calibration photos?"
+        if mark == "attention"
+        else "The model has not seen the calibration photos",
         words=f"{words} The split: {split}.",
     )
 
@@ -181,12 +185,13 @@ def _predictor(certificate: Certificate) -> tuple[Condition, ...]:
     predictor = certificate.rule.predictor
     if predictor is None:
         return ()
-    title = "The view predictor learned from other photos"
     if not has_known_origin(predictor.card):
         words = (
             "Its card does not name the photos it learned from, so nobody can check that they "
             "are not the calibration photos."
         )
+        title = "Has the view predictor seen the calibration photos?"
         return (Condition(mark="attention", title=title, words=words),)
+    title = "The view predictor learned from other photos"
     words = "None of the photos that its card names is a calibration photo of this certificate."
     return (Condition(mark="ok", title=title, words=words),)
