@@ -30,10 +30,10 @@ def test_held_out_views_are_rendered_as_the_api_renders_them(
     np.testing.assert_array_equal(written, to_pixels(expected))
 
 
-@pytest.mark.parametrize(("cameras", "count"), [("held-out", 2), ("training", 7), ("all", 9)])
-def test_the_views_asked_for(model, capture, tmp_path, cameras, count):
+@pytest.mark.parametrize(("asked", "count"), [("held-out", 2), ("training", 7), ("all", 9)])
+def test_the_views_asked_for(model, capture, tmp_path, asked, count):
     out = tmp_path / "out"
-    options = ["--cameras", cameras, "--backend", "reference"]
+    options = ["--cameras", asked, "--backend", "reference"]
     assert cli.main(["render", str(model), "--data", str(capture), "-o", str(out), *options]) == 0
     assert len(pictures(out)) == count
 

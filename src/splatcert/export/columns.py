@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
@@ -68,7 +69,7 @@ def uncertainty(certificate: Certificate) -> Tensor:
     values = (coefficients * basis(towards, observed.field.degree)).sum(1)
     unseen = towards.norm(dim=1) == 0
     values = torch.where(unseen, coefficients[:, 0] * SH_CONSTANT, values)
-    usual = float(torch.as_tensor(certificate.views.held_out.field_means).median())
+    usual = float(np.median(certificate.views.held_out.field_means))
     shape = shrink(values.clamp(min=0), usual, certificate.rule.lambda_b)
     return shape * certificate.threshold
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from splatcert.errors import InputError
 
-LONGEST = 1000
+LONGEST = 500
 COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Lt: operator.lt,
     ast.LtE: operator.le,

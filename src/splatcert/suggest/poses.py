@@ -17,7 +17,7 @@ from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation, Slerp
 
 from splatcert.raster.interface import Backend, render
-from splatcert.scene.camera_paths import Layout
+from splatcert.scene.camera_paths import Layout, look_at
 from splatcert.scene.cameras import Camera
 from splatcert.scene.scene import extent_of
 from splatcert.splats.gaussians import Splats
@@ -42,6 +42,10 @@ LEAST_OPACITY = 0.6
 """Share of the training cameras' usual opacity below which a pose looks into the void."""
 CLEARANCE = 0.5
 """Share of the training cameras' own distance to what is solid that a pose must keep."""
+WAY_AHEAD = 1.25
+"""On the way to a pose nothing may be nearer than this many times its length."""
+PEEP = 9
+"""Pixels across a look along that way."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +86,27 @@ def reachable_poses(
     for name, depth in depths.items():
         found += _steps(name, cameras[name], depth)
     return [pose for pose in found if is_reachable(pose.camera)]
+
+
+def is_way_free(splats: Splats, pose: Pose, start: Camera, backend: Backend) -> bool:
+    """Whether one can go straight from the start to a pose: no wall, no floor in between.
+
+    By a small picture from the start, a few degrees wide, of what lies in that direction.
+    """
+    way = pose.camera.centre - start.centre
+    length = float(np.linalg.norm(way))
+    if length < 1e-9:
+        return True
+    peep = replace(
+        start,
+        world_to_camera=look_at(start.centre, way, -start.world_to_camera[1, :3]),
+        **dict.fromkeys(("fx", "fy"), 6.0 * PEEP),
+        **dict.fromkeys(("cx", "cy"), PEEP / 2),
+        **dict.fromkeys(("width", "height"), PEEP),
+    )
+    picture = render(splats, peep, backend=backend)
+    blocked = (picture.alpha > OPAQUE) & (picture.depth < WAY_AHEAD * length)
+    return bool(blocked.double().mean() < 0.25)
 
 
 def spread_views(cameras: Mapping[str, Camera], count: int = SEEDS) -> list[str]:

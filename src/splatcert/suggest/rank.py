@@ -26,7 +26,7 @@ from splatcert.errors import InputError
 from splatcert.field.sightings import SEEN, Sightings
 from splatcert.raster.interface import open_view
 from splatcert.scene.cameras import Camera
-from splatcert.suggest.poses import Pose, Sight, reachable_poses, spread_views
+from splatcert.suggest.poses import Pose, Sight, is_way_free, reachable_poses, spread_views
 
 Floats = NDArray[np.float32]
 Report = Callable[[str, int, int], None]
@@ -117,6 +117,8 @@ def suggest(
     for done, pose in enumerate(poses):
         tell("looking at reachable poses", done, len(poses))
         camera = small(pose.camera)
+        if not is_way_free(splats, pose, cameras[pose.start], backend):
+            continue
         if Sight.of(splats, camera, backend).is_clear(usual):
             glances.append(Glance.of(certificate, sightings, pose, camera))
     chosen = take(glances, sightings, FINALISTS * count)
