@@ -16,6 +16,7 @@ from splatcert.scene.load import parse_scale
 
 PATHS = {"orbit": orbit, "spline": spline}
 VIEWS = ("held-out", "training", "all")
+FILM_FPS, SLIDES_FPS = 30, 4
 Cameras = dict[str, Camera]
 
 
@@ -26,6 +27,11 @@ class Choice:
     cameras: Cameras
     words: str
     is_path: bool
+
+    @property
+    def fps(self) -> int:
+        """Frames per second of a film, unless told: single views are looked at one by one."""
+        return FILM_FPS if self.is_path else SLIDES_FPS
 
 
 @dataclass(frozen=True, eq=False)

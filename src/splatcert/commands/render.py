@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import tyro
 
@@ -17,14 +17,11 @@ from splatcert.commands.options import EngineOptions, OptionError
 from splatcert.console import output_folder, progress, say
 
 if TYPE_CHECKING:
-    from splatcert.commands.camera_choice import Choice
+    from splatcert.commands.render_jobs import Job
     from splatcert.commands.width_scale import WidthScale
-    from splatcert.scene.cameras import Camera
 
 Colour = tuple[float, float, float]
 Row = dict[str, Any]
-
-FILM_FPS, SLIDES_FPS = 30, 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,9 +79,10 @@ class Render:
         """Choose cameras, render what is missing, write tables and film, and say so."""
         from splatcert.artefacts import owned_folder
         from splatcert.commands.certified import is_certificate
+        from splatcert.commands.render_jobs import certified_job, model_job
 
         engine = self.engine.start()
-        job = self._certified_job() if is_certificate(self.path) else self._model_job()
+        job = certified_job(self) if is_certificate(self.path) else model_job(self)
         stems = picture_names(job.choice.cameras)
         started = time.perf_counter()
         with owned_folder(output_folder(self.output), "rendering") as folder:
@@ -135,7 +133,9 @@ class Render:
         if not self.no_film and len(rows) > 1 and (job.scale is not None or job.choice.is_path):
             if not can_film():
                 return {**written, "film": NOT_INSTALLED}
-            path = Film(folder, rows, job.scale).write(folder / "film.mp4", self._fps(job.choice))
+            path = Film(folder, rows, job.scale).write(
+                folder / "film.mp4", self.fps or job.choice.fps
+            )
             written["film"] = f"{path}"
         return written
 
@@ -151,104 +151,6 @@ class Render:
             "scale_top": scale,
             "frames": rows,
         }
-
-    def _fps(self, choice: Choice) -> int:
-        return self.fps or (FILM_FPS if choice.is_path else SLIDES_FPS)
-
-    def _certified_job(self) -> Job:
-        from splatcert.commands.camera_choice import Choice, Pool, choose, resized
-        from splatcert.commands.certified import open_certificate
-        from splatcert.commands.certified_frames import CertifiedFrames, require_exr
-        from splatcert.commands.width_scale import WidthScale
-
-        if self.background is not None:
-            raise OptionError("a certificate has its background: --background is for a model.")
-        if self.maps == "exr":
-            require_exr()
-        certificate = open_certificate(self.path, self.model, self.data)
-        record = certificate.record
-        if self.engine.backend not in ("cpu", record.renderer.backend):
-            raise OptionError(
-                f"{self.path} is about the pixels of the {record.renderer.backend} back end; "
-                "leave --backend out."
-            )
-        held_out = (*record.calibration, *record.unlabelled)
-        pool = Pool(
-            {view.name: view.camera.camera() for view in record.training},
-            {view.name: view.camera.camera() for view in sorted(held_out, key=lambda v: v.name)},
-        )
-        chosen = choose(self.cameras, pool, fps=self.fps or FILM_FPS, seconds=self.seconds)
-        certified = max(max(camera.width, camera.height) for camera in pool.views("all").values())
-        cameras = resized(chosen.cameras, self.resolution or certified)
-        scale, maps = WidthScale.of(certificate), self.maps
-        if maps == "auto":
-            maps = "none" if chosen.is_path else "npz"
-        words = {
-            "certificate": f"of {record.scene.name}, {record.model.gaussians:,} Gaussians",
-            "guarantee": certificate.guarantee,
-        }
-        writer = CertifiedFrames(certificate=certificate, scale=scale, maps=maps)
-        return Job(writer, Choice(cameras, chosen.words, chosen.is_path), words, scale)
-
-    def _model_job(self) -> Job:
-        from splatcert.commands.camera_choice import Choice, Pool, choose, is_named, resized
-        from splatcert.commands.frames import chosen_background, load_for_scene
-        from splatcert.commands.model_frames import ModelFrames
-        from splatcert.scene.load import load_scene
-        from splatcert.splats.files import load_splats
-
-        if self.model is not None or self.maps not in ("auto", "none"):
-            raise OptionError(
-                f"{self.path} is a model: --model and --maps go with a certificate.\n"
-                "  splatcert certify makes one."
-            )
-        scene, pool = None, None
-        if self.data is not None:
-            scene = load_scene(self.data, resolution=self.resolution)
-            held_out = {view.name: view.camera for view in scene.held_out}
-            pool = Pool({view.name: view.camera for view in scene.training}, held_out)
-        chosen = choose(self.cameras, pool, fps=self.fps or FILM_FPS, seconds=self.seconds)
-        if not is_named(self.cameras):
-            cameras = resized(chosen.cameras, self.resolution)
-            chosen = Choice(cameras, chosen.words, chosen.is_path)
-        why, background = chosen_background(self.background, None, self.path, scene)
-        if scene is None:
-            splats, frame = load_splats(self.path), "as stored"
-        else:
-            placed = load_for_scene(
-                self.path, scene, background=background, backend=self.engine.backend
-            )
-            splats, frame = placed.splats, placed.words()
-        words = {
-            "model": f"{self.path}, {len(splats):,} Gaussians",
-            "frame": frame,
-            "background": " ".join(f"{c:g}" for c in background) + f", {why}",
-        }
-        return Job(ModelFrames(splats, background, self.engine.backend), chosen, words, None)
-
-
-class FrameWriter(Protocol):
-    """Makes the files of one frame."""
-
-    def key(self, camera: Camera) -> str:
-        """All that decides a frame, as one hash."""
-        ...
-
-    def write(self, folder: Path, name: str, stem: str, camera: Camera) -> Row:
-        """Write the files of a view; returns its row of the table."""
-        ...
-
-
-@dataclass(frozen=True, eq=False)
-class Job:
-    """What to render, from where."""
-
-    writer: FrameWriter
-    choice: Choice
-    words: dict[str, str]
-    """What it is, for people."""
-    scale: WidthScale | None
-    """Of the half-width; None for a plain model."""
 
 
 def frame_words(rows: list[Row], scale: WidthScale | None) -> dict[str, str]:
