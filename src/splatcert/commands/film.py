@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -16,17 +17,13 @@ from splatcert.commands.certified_frames import HALF_WIDTH, RGB
 from splatcert.commands.frame_ledger import Row
 from splatcert.commands.pictures import INK, PAPER, Pixels
 from splatcert.commands.width_scale import WidthScale
-from splatcert.errors import InputError
+from splatcert.console import progress
 
 STRIP, GAP, MARGIN = 64, 4, 12
 WARNING, QUIET = (251, 191, 36), (161, 161, 170)
 LEAST_PANEL = 320
 """Narrower pictures are enlarged, so that the words below them fit."""
 NOT_INSTALLED = "no film: PyAV is not installed (pip install 'splatcert[media]')"
-
-
-class FilmError(InputError):
-    """A film that cannot be made."""
 
 
 def can_film() -> bool:
@@ -68,9 +65,21 @@ class Film:
         strip = 0 if self.scale is None else STRIP
         return _even(count * width + (count - 1) * GAP), _even(height + strip)
 
+    @cached_property
+    def _empty(self) -> Image.Image:
+        """What all frames share: the paper, and the bar with its words."""
+        sheet = Image.new("RGB", self.size, PAPER)
+        if self.scale is not None:
+            width, height = self.panel_size
+            draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(size=13)
+            left = width + GAP + MARGIN
+            draw.text((left, height + 5), "half-width, RGB from 0 to 1", fill=QUIET, font=font)
+            self.scale.draw(draw, left, height + 26, min(width - 2 * MARGIN, 420))
+        return sheet
+
     def frame(self, row: Row) -> Pixels:
         """One picture of the film."""
-        sheet = Image.new("RGB", self.size, PAPER)
+        sheet = self._empty.copy()
         width, height = self.panel_size
         for index, kind in enumerate(self.panels):
             picture = Image.open(self.folder / row["files"][kind]).convert("RGB")
@@ -83,10 +92,10 @@ class Film:
             left = index * (width + GAP) + (width - picture.width) // 2
             sheet.paste(picture, (left, (height - picture.height) // 2))
         if self.scale is not None:
-            self._caption(ImageDraw.Draw(sheet), row, self.scale)
+            self._caption(ImageDraw.Draw(sheet), row)
         return np.asarray(sheet)
 
-    def _caption(self, draw: ImageDraw.ImageDraw, row: Row, scale: WidthScale) -> None:
+    def _caption(self, draw: ImageDraw.ImageDraw, row: Row) -> None:
         width, height = self.panel_size
         font, small = (ImageFont.load_default(size=size) for size in (16, 13))
         words = f"mean half-width {float(row['mean_half_width']):.3f}"
@@ -98,14 +107,12 @@ class Film:
         if width > 420:
             name = (width - MARGIN, height + 11)
             draw.text(name, str(row["name"])[-32:], fill=QUIET, font=small, anchor="ra")
-        left = width + GAP + MARGIN
-        draw.text((left, height + 5), "half-width, RGB from 0 to 1", fill=QUIET, font=small)
-        scale.draw(draw, left, height + 26, min(width - 2 * MARGIN, 420))
 
     def write(self, path: Path, fps: int) -> Path:
         """Encode all frames; the file appears when it is complete."""
         with replacing(path) as aside:
-            encode(aside, (self.frame(row) for row in self.rows), self.size, fps)
+            pictures = (self.frame(row) for row in progress(self.rows, "making the film"))
+            encode(aside, pictures, self.size, fps)
         return path
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -165,10 +164,9 @@ def frame_words(rows: list[Row], scale: WidthScale | None) -> dict[str, str]:
         "support": f"{sum(row['support'] == 'within' for row in rows)} of {len(rows)} frames "
         "within support",
     }
-    reasons = Counter(" ".join(reason.split()[:2]) for row in rows for reason in row["reasons"])
-    if reasons:
-        example = next(reason for row in rows for reason in row["reasons"])
-        told["beyond"] = f"for example: a frame {example}"
+    beyond = next((reason for row in rows for reason in row["reasons"]), None)
+    if beyond is not None:
+        told["beyond"] = f"for example: a frame {beyond}"
     return told
 
 

@@ -42,7 +42,7 @@ class Sightings:
         backend: Backend = "cpu",
         report: Callable[[int], None] | None = None,
     ) -> Sightings:
-        """Look through every camera once."""
+        """Look through every camera once; a smaller picture sees a little less."""
         bits = np.zeros((len(splats), -(-len(cameras) // 8)), dtype=np.uint8)
         for index, camera in enumerate(cameras):
             seen = exposure(splats, camera, backend) >= SEEN

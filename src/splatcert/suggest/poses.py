@@ -12,11 +12,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation, Slerp
 
-from splatcert.raster.interface import Backend, render
+from splatcert.raster.interface import Backend, View, render
 from splatcert.scene.camera_paths import Layout, look_at
 from splatcert.scene.cameras import Camera
 from splatcert.scene.scene import extent_of
@@ -24,7 +25,7 @@ from splatcert.splats.gaussians import Splats
 
 Floats = NDArray[np.float64]
 
-SEEDS = 56
+SEEDS = 48
 """Training cameras that steps start from, spread over the capture."""
 NEIGHBOURS = 3
 STEPS = {"left": -20.0, "right": 20.0, "up": 12.0, "down": -12.0}
@@ -185,14 +186,16 @@ class Sight:
     """Fifth percentile of it: what is in the way."""
 
     @classmethod
-    def of(cls, splats: Splats, camera: Camera, backend: Backend) -> Sight:
-        """By rendering opacity and depth."""
-        picture = render(splats, camera, backend=backend)
-        depth = picture.depth[picture.alpha > OPAQUE].cpu().numpy()
-        if not depth.size:
+    def of(cls, view: View) -> Sight:
+        """By opacity and depth."""
+        depths = view.depths()
+        picture = view.composite(torch.stack([depths, torch.ones_like(depths)], dim=1))
+        total, alpha = picture.cpu().unbind(-1)
+        opaque = alpha > OPAQUE
+        if not opaque.any():
             return cls(0.0, 0.0, 0.0)
-        nearest, middle = np.quantile(depth, (0.05, 0.5))
-        return cls(float(picture.alpha.mean()), float(middle), float(nearest))
+        nearest, middle = np.quantile((total[opaque] / alpha[opaque]).numpy(), (0.05, 0.5))
+        return cls(float(alpha.mean()), float(middle), float(nearest))
 
     def is_clear(self, usual: list[Sight]) -> bool:
         """Whether this is a view like those of training cameras: of something, from outside."""

@@ -24,7 +24,7 @@ from splatcert.certificate.certificate import Certificate
 from splatcert.certificate.honesty import SupportFlag
 from splatcert.errors import InputError
 from splatcert.field.sightings import SEEN, Sightings
-from splatcert.raster.interface import open_view
+from splatcert.raster.interface import View, open_view
 from splatcert.scene.cameras import Camera
 from splatcert.suggest.poses import Pose, Sight, is_way_free, reachable_poses, spread_views
 
@@ -32,13 +32,14 @@ Floats = NDArray[np.float32]
 Report = Callable[[str, int, int], None]
 """Told what is going on, how much of it is done, and of how much."""
 
-SMALL = 200
-"""Long side at which all poses are looked at; those that lead are looked at in full."""
+SMALL, FAIR = 200, 400
+"""Long sides at which all poses, and all training cameras, are looked through; poses that
+lead are looked at in full."""
 FINALISTS = 2
 """Poses looked at in full, for each that is asked for."""
 NOVEL = math.radians(30)
 """What was seen from no nearer than this counts fully."""
-MASS = 0.95
+MASS = 0.9
 """Share of a view's half-width whose Gaussians are followed."""
 
 
@@ -105,27 +106,31 @@ def suggest(
     cameras = {view.name: view.camera.camera() for view in record.training}
     sightings = Sightings.of(
         splats,
-        list(cameras.values()),
+        [small(camera, FAIR) for camera in cameras.values()],
         backend=backend,
         report=lambda done: tell("looking through the training cameras", done, len(cameras)),
     )
-    seeds = spread_views(cameras)
-    sights = {name: Sight.of(splats, small(cameras[name]), backend) for name in seeds}
+    sights = {
+        name: Sight.of(open_view(splats, small(cameras[name]), backend))
+        for name in spread_views(cameras)
+    }
     depths = {name: sight.depth for name, sight in sights.items() if sight.depth > 0}
     poses = reachable_poses(cameras, splats, depths)
     usual, glances = list(sights.values()), []
     for done, pose in enumerate(poses):
         tell("looking at reachable poses", done, len(poses))
-        camera = small(pose.camera)
         if not is_way_free(splats, pose, cameras[pose.start], backend):
             continue
-        if Sight.of(splats, camera, backend).is_clear(usual):
-            glances.append(Glance.of(certificate, sightings, pose, camera))
+        camera = small(pose.camera)
+        view = open_view(splats, camera, backend)
+        if Sight.of(view).is_clear(usual):
+            glances.append(Glance.of(certificate, sightings, pose, view))
     chosen = take(glances, sightings, FINALISTS * count)
     finalists = []
     for done, (glance, _) in enumerate(chosen):
         tell("measuring the best poses", done, len(chosen))
-        finalists.append(Glance.of(certificate, sightings, glance.pose, glance.pose.camera))
+        view = open_view(splats, glance.pose.camera, backend)
+        finalists.append(Glance.of(certificate, sightings, glance.pose, view))
     median = float(np.median([view.factor for view in record.calibration]))
     counts = sightings.counts()
     found = take(finalists, sightings, count)
@@ -156,12 +161,10 @@ class Glance:
     """Whether a photo from here would show it, by the rule of `Sightings`."""
 
     @classmethod
-    def of(
-        cls, certificate: Certificate, sightings: Sightings, pose: Pose, camera: Camera
-    ) -> Glance:
+    def of(cls, certificate: Certificate, sightings: Sightings, pose: Pose, view: View) -> Glance:
         """Predict, and carry the half-width back to the Gaussians."""
+        camera = view.camera
         boxes = certificate.predict(camera)
-        view = open_view(certificate.observed.splats, camera, certificate.record.renderer.backend)
         planes = boxes.half_width.new_ones(camera.height, camera.width, 2)
         planes[..., 0] = boxes.half_width
         width, exposure = view.scatter(planes).cpu().numpy().T
@@ -169,8 +172,8 @@ class Glance:
         mass = width[rows] / (camera.width * camera.height)
         best = sightings.best_angles(rows, camera)
         # A quarter of a pixel at full size is less than that in a smaller picture.
-        scale = camera.width / pose.camera.width
-        return cls(pose, boxes, rows, mass, best, exposure[rows] >= SEEN * scale**2)
+        share = camera.width * camera.height / (pose.camera.width * pose.camera.height)
+        return cls(pose, boxes, rows, mass, best, exposure[rows] >= SEEN * share)
 
     def gain(self, best: Floats) -> float:
         """Mean half-width on what was seen from `best` at best, counted by how new it is."""
@@ -227,14 +230,16 @@ def take(glances: Sequence[Glance], sightings: Sightings, count: int) -> list[tu
 
 def heaviest(values: Floats, share: float) -> NDArray[np.int64]:
     """Fewest entries that hold this share of the sum, in order of the array."""
-    order = values.argsort()[::-1]
+    some = np.flatnonzero(values > 0)
+    order = some[values[some].argsort()[::-1]]
     total = values[order].cumsum(dtype=np.float64)
-    return np.sort(order[: int(np.searchsorted(total, share * total[-1])) + 1])
+    enough = int(np.searchsorted(total, share * total[-1])) + 1 if len(total) else 0
+    return np.sort(order[:enough])
 
 
-def small(camera: Camera) -> Camera:
+def small(camera: Camera, side: int = SMALL) -> Camera:
     """The camera on a grid that is quick to render."""
-    times = min(1.0, SMALL / max(camera.width, camera.height))
-    if times == 1.0:
+    times = side / max(camera.width, camera.height)
+    if times >= 1:
         return camera
     return camera.resized(max(1, round(camera.width * times)), max(1, round(camera.height * times)))
