@@ -21,10 +21,12 @@ Colour = tuple[int, int, int]
 
 SMOOTH = 3
 """Drawn this much larger, then reduced: lines without steps."""
+COARSE = 3
+"""Pixels of the map that share one colour of the scene."""
 MARGIN = 0.12
 SEEN = (147, 197, 253)
 """Of training cameras."""
-FAINT = 0.5
+FAINT = 0.75
 """How much of the scene's own colours is left in the map."""
 
 
@@ -83,10 +85,11 @@ class PlanView:
         centres = self.layout.centres @ self.layout.up
         # A roof or a ceiling would hide what lies below the cameras.
         chosen = np.flatnonzero(opaque & (means @ self.layout.up < centres.max()))
-        places = self.pixels(means[chosen]) / SMOOTH
-        inside = ((places >= 0) & (places < self.size)).all(axis=1)
+        places = self.pixels(means[chosen]) / (SMOOTH * COARSE)
+        side = self.size // COARSE
+        inside = ((places >= 0) & (places < side)).all(axis=1)
         columns, rows = places[inside].astype(int).T
-        total, weight = np.zeros((self.size, self.size, 3)), np.zeros((self.size, self.size, 1))
+        total, weight = np.zeros((side, side, 3)), np.zeros((side, side, 1))
         np.add.at(total, (rows, columns), colours[chosen[inside]].clip(0, 1))
         np.add.at(weight, (rows, columns), 1.0)
         shown = total / np.maximum(weight, 1)

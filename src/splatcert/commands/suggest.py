@@ -15,14 +15,18 @@ from splatcert.commands.options import CertificateOptions, OptionError
 from splatcert.console import output_folder, say, stages
 
 if TYPE_CHECKING:
+    from PIL import Image
+
     from splatcert.certificate.certificate import Certificate
     from splatcert.commands.pictures import Pixels
+    from splatcert.commands.width_scale import WidthScale
+    from splatcert.scene.cameras import Camera
     from splatcert.suggest.rank import Suggestion
 
 LARGEST = 100
 SHOWN = 6
 """Suggestions with a small render in the picture."""
-MAP, PANEL, ROW = 760, 300, 84
+MAP, PANEL, LEGEND, LINE = 760, 300, 88, 24
 """Sizes in the picture, in pixels."""
 
 
@@ -95,47 +99,74 @@ def facts(found: Sequence[Suggestion]) -> dict[str, Any]:
 
 
 def picture(certificate: Certificate, found: Sequence[Suggestion]) -> Pixels:
-    """A map of the capture, and the first suggestions as small renders with their half-width."""
+    """A map of the capture with all suggestions, and the first ones as small renders."""
     import numpy as np
     from PIL import Image, ImageDraw, ImageFont
 
-    from splatcert.commands.pictures import INK, PAPER, to_pixels
+    from splatcert.commands.pictures import INK, PAPER
     from splatcert.commands.plan_view import SEEN, PlanView
     from splatcert.commands.width_scale import WidthScale
 
     scale = WidthScale.of(certificate)
     training = [view.camera.camera() for view in certificate.record.training]
-    cameras = [one.camera for one in found]
-    gains = WidthScale(max(one.gain for one in found))
-    colours = gains.colours(np.array([0.35 * gains.top + 0.65 * one.gain for one in found]))
-    marked = {
-        str(place): (one.camera, tuple(map(int, colour)))
-        for place, (one, colour) in enumerate(zip(found, colours, strict=True), 1)
-    }
-    plan = PlanView.around([*training, *cameras], MAP)
-    shown = list(found[:SHOWN])
-    lens = shown[0].camera
-    panel = PANEL, max(1, round(PANEL * lens.height / lens.width))
-    sheet = Image.new(
-        "RGB", (MAP + 2 * PANEL + 48, max(MAP + 96, 24 + len(shown) * (panel[1] + 30))), PAPER
+    plan = PlanView.around([*training, *(one.camera for one in found)], MAP)
+    shown = panels(certificate, found[:SHOWN], scale)
+    height = max(MAP + LEGEND + LINE * len(found), len(shown) * shown[0].height) + 16
+    sheet = Image.new("RGB", (MAP + shown[0].width + 16, height), PAPER)
+    draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(size=14)
+    sheet.paste(
+        Image.fromarray(plan.draw(certificate.observed.splats, training, marks(found))), (0, 0)
     )
-    draw = ImageDraw.Draw(sheet)
-    font = ImageFont.load_default(size=14)
-    sheet.paste(Image.fromarray(plan.draw(certificate.observed.splats, training, marked)), (0, 0))
     draw.text((16, MAP + 12), f"{len(training)} training cameras", fill=SEEN, font=font)
     words = f"{len(found)} suggestions, lighter where a photo gains more"
     draw.text((16, MAP + 34), words, fill=INK, font=font)
     draw.text((MAP - 276, MAP + 12), "half-width of the small pictures", fill=INK, font=font)
     scale.draw(draw, MAP - 276, MAP + 38, 256)
-    for row, one in enumerate(shown):
+    for place, one in enumerate(found, 1):
+        line = MAP + LEGEND + LINE * (place - 1)
+        draw.text((34, line), f"{place}", fill=INK, font=font, anchor="ra")
+        draw.text((46, line), one.in_short(), fill=INK, font=font)
+    for row, panel in enumerate(shown):
+        sheet.paste(panel, (MAP + 16, 8 + row * panel.height))
+    return np.asarray(sheet)
+
+
+def marks(found: Sequence[Suggestion]) -> dict[str, tuple[Camera, tuple[int, int, int]]]:
+    """Suggestions by their number, in colours by their gain; the least is still seen."""
+    import numpy as np
+
+    from splatcert.commands.width_scale import WidthScale
+
+    most = max(one.gain for one in found)
+    marked = {}
+    for place, one in enumerate(found, 1):
+        share = np.array([0.35 + 0.65 * one.gain / most])
+        red, green, blue = WidthScale(1.0).colours(share)[0]
+        marked[str(place)] = (one.camera, (int(red), int(green), int(blue)))
+    return marked
+
+
+def panels(
+    certificate: Certificate, found: Sequence[Suggestion], scale: WidthScale
+) -> list[Image.Image]:
+    """Each as it would look now: the render, its half-width, and where to stand."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    from splatcert.commands.pictures import INK, PAPER, to_pixels
+
+    font, drawn = ImageFont.load_default(size=14), []
+    camera = found[0].camera
+    size = PANEL, max(1, round(PANEL * camera.height / camera.width))
+    for place, one in enumerate(found, 1):
         boxes = certificate.predict(one.camera)
-        top, left = 16 + row * (panel[1] + 30), MAP + 16
-        draw.text((left, top), f"{row + 1}  {one.move}"[:76], fill=INK, font=font)
+        sheet = Image.new("RGB", (2 * PANEL + 16, size[1] + 30), PAPER)
+        ImageDraw.Draw(sheet).text((0, 4), f"{place}  {one.move}"[:80], fill=INK, font=font)
         halves = (
             to_pixels(boxes.center.cpu().numpy()),
             scale.colours(boxes.half_width.cpu().numpy()),
         )
         for column, pixels in enumerate(halves):
-            small = Image.fromarray(pixels).resize(panel, Image.Resampling.LANCZOS)
-            sheet.paste(small, (left + column * (PANEL + 16), top + 22))
-    return np.asarray(sheet)
+            small = Image.fromarray(pixels).resize(size, Image.Resampling.LANCZOS)
+            sheet.paste(small, (column * (PANEL + 16), 26))
+        drawn.append(sheet)
+    return drawn

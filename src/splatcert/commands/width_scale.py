@@ -40,7 +40,7 @@ class WidthScale:
         levels = np.clip(np.nan_to_num(values / self.top, posinf=1.0), 0, 1) * 255
         flat = np.round(levels).astype(np.uint8).reshape(-1, 1)
         coloured = cv2.applyColorMap(flat, cv2.COLORMAP_INFERNO)[:, 0, ::-1]
-        return np.ascontiguousarray(coloured).reshape(*np.shape(values), 3)
+        return np.asarray(coloured, dtype=np.uint8).reshape(*np.shape(values), 3)
 
     def ticks(self) -> list[tuple[float, str]]:
         """Places along the bar, 0 to 1, and what stands there."""

@@ -39,7 +39,7 @@ GRAMMAR = (
     '  joins comparisons by and, or, not: "views_seen >= 3 and opacity > 0.05".'
 )
 
-Values = NDArray[np.generic] | float
+Values = NDArray[np.float64] | float
 
 
 class RuleError(InputError):
@@ -97,11 +97,13 @@ class Rule:
     def _value(self, node: ast.expr, columns: Mapping[str, NDArray[np.generic]]) -> Values:
         if isinstance(node, ast.Name):
             return self._column(node.id, columns)
-        if isinstance(node, ast.Constant) and type(node.value) in (int, float):
-            return float(node.value)
+        if isinstance(node, ast.Constant):
+            number = node.value
+            if isinstance(number, (int, float)) and not isinstance(number, bool):
+                return float(number)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
             value = self._value(node.operand, columns)
-            return -value if isinstance(node.op, ast.USub) else value
+            return np.negative(value) if isinstance(node.op, ast.USub) else value
         if isinstance(node, ast.BinOp) and type(node.op) in COMPUTED:
             left, right = (self._value(side, columns) for side in (node.left, node.right))
             return COMPUTED[type(node.op)](left, right)

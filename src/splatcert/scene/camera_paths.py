@@ -67,11 +67,12 @@ class Layout:
     def plane(self) -> tuple[Floats, Floats]:
         """Two horizontal directions, the first from the focus to the cameras' mean, [3] each."""
         away = self.centres.mean(axis=0) - self.focus
-        first = away - (away @ self.up) * self.up
+        first: Floats = away - (away @ self.up) * self.up
         if np.linalg.norm(first) < 1e-6 * (1 + np.linalg.norm(away)):
-            first = np.cross(self.up, np.eye(3)[np.abs(self.up).argmin()])
-        first /= np.linalg.norm(first)
-        return first, np.cross(self.up, first)
+            other = np.cross(self.up, np.eye(3)[np.abs(self.up).argmin()])
+            first = np.asarray(other, dtype=np.float64)
+        first = first / np.linalg.norm(first)
+        return first, np.asarray(np.cross(self.up, first), dtype=np.float64)
 
 
 def nearest_to_axes(centres: Floats, axes: Floats) -> Floats:
@@ -139,14 +140,15 @@ def spline(cameras: Sequence[Camera], *, fps: int, seconds: float | None = None)
     _require_several(cameras)
     ordered = [cameras[k] for k in _order(np.array([camera.centre for camera in cameras]))]
     centres = np.array([camera.centre for camera in ordered])
-    turns = Rotation.from_matrix([camera.world_to_camera[:3, :3].T for camera in ordered])
+    turns = np.array([camera.world_to_camera[:3, :3].T for camera in ordered])
     extent = max(extent_of(cameras), 1e-12)
     steps = np.linalg.norm(np.diff(centres, axis=0), axis=1)
     is_closed = bool(np.linalg.norm(centres[-1] - centres[0]) <= CLOSING_STEPS * np.median(steps))
     frames = _frames(steps.sum() / extent, fps, seconds)
 
     # Turning takes time as well; half an extent per radian is how far things are off.
-    pace = steps + 0.5 * extent * (turns[1:] * turns[:-1].inv()).magnitude()
+    between = Rotation.from_matrix(turns[1:] @ turns[:-1].transpose(0, 2, 1))
+    pace = steps + 0.5 * extent * between.magnitude()
     along = np.concatenate([[0.0], np.cumsum(np.maximum(pace, 1e-9 * extent))])
     keys = _keys(along, min(len(ordered), max(4, ceil(frames / fps / SECONDS_PER_KEY))))
     times, centres, turns = along[keys], centres[keys], turns[keys]
@@ -157,10 +159,11 @@ def spline(cameras: Sequence[Camera], *, fps: int, seconds: float | None = None)
     else:
         asked = np.linspace(0, times[-1], frames)
     asked = _evenly(CubicSpline(times, centres), asked, is_closed)
-    places, poses = CubicSpline(times, centres)(asked), RotationSpline(times, turns)(asked)
+    places = CubicSpline(times, centres)(asked)
+    poses = RotationSpline(times, Rotation.from_matrix(turns))(asked).as_matrix()
     lens = usual_lens(cameras)
     return [
-        replace(lens, world_to_camera=_pose(place, turn.as_matrix()))
+        replace(lens, world_to_camera=_pose(place, turn))
         for place, turn in zip(places, poses, strict=True)
     ]
 
@@ -228,8 +231,8 @@ def _keys(along: Floats, count: int) -> NDArray[np.int64]:
 
 
 def _wrapped(
-    times: Floats, centres: Floats, turns: Rotation, closing: float
-) -> tuple[Floats, Floats, Rotation]:
+    times: Floats, centres: Floats, turns: Floats, closing: float
+) -> tuple[Floats, Floats, Floats]:
     """Keys of a closed way continued at both ends, so that the seam is as smooth as the rest."""
     period, pad = times[-1] + closing, min(3, len(times) - 1)
     order = np.concatenate([np.arange(-pad, 0), np.arange(len(times)), np.arange(pad)])

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 from scipy.spatial.transform import Rotation, Slerp
 
 from splatcert.raster.interface import Backend, View, render
@@ -25,7 +25,7 @@ from splatcert.splats.gaussians import Splats
 
 Floats = NDArray[np.float64]
 
-SEEDS = 48
+SEEDS = 40
 """Training cameras that steps start from, spread over the capture."""
 NEIGHBOURS = 3
 STEPS = {"left": -20.0, "right": 20.0, "up": 12.0, "down": -12.0}
@@ -36,7 +36,7 @@ CLOSER, BACK = 0.3, 0.2
 """Shares of the distance to what the camera looks at."""
 REACH = 0.35
 """Largest distance from a training camera, in scene extents."""
-HEADROOM = 0.15
+HEADROOM = 0.05
 """How far above or below all training cameras one may go, in scene extents."""
 OPAQUE = 0.5
 LEAST_OPACITY = 0.6
@@ -66,9 +66,9 @@ def reachable_poses(
     """Poses within the capture; `depths` tell how far away what each seed looks at is."""
     everything = list(cameras.values())
     layout, extent = Layout.of(everything), extent_of(everything)
-    near = cKDTree(layout.centres)
+    near = KDTree(layout.centres)
     opaque = (splats.opacities >= OPAQUE).cpu().numpy()
-    solid = cKDTree(splats.means.cpu().double().numpy()[opaque]) if opaque.any() else None
+    solid = KDTree(splats.means.cpu().double().numpy()[opaque]) if opaque.any() else None
     clearance = 0.0
     if solid is not None:
         clearance = CLEARANCE * float(np.quantile(solid.query(layout.centres)[0], 0.05))

@@ -39,7 +39,7 @@ FINALISTS = 2
 """Poses looked at in full, for each that is asked for."""
 NOVEL = math.radians(30)
 """What was seen from no nearer than this counts fully."""
-MASS = 0.9
+MASS = 0.8
 """Share of a view's half-width whose Gaussians are followed."""
 
 
@@ -74,21 +74,27 @@ class Suggestion:
     def why(self) -> str:
         """What would be gained, in words."""
         width = f"half-width {self.half_width:.3f}"
-        ratio = self.half_width / self.usual if self.usual > 0 else 1.0
         width += (
             ", as in every view"
-            if abs(ratio - 1) < 5e-3
+            if math.isclose(self.half_width, self.usual, rel_tol=5e-3)
             else f" against a median of {self.usual:.3f}"
         )
+        if self.unseen >= 0.5:
+            return f"{width}, most of it on surfaces that no photo shows"
         seen = (
             f"half of it on surfaces that were seen from {self.angle:.0f} degrees off at best, "
             f"by {self.views_seen} photos"
         )
-        if self.unseen >= 0.5:
-            seen = "most of it on surfaces that no photo shows"
-        elif self.unseen >= 0.1:
+        if self.unseen >= 0.1:
             seen += f"; {self.unseen:.0%} on surfaces that no photo shows"
         return f"{width}, {seen}"
+
+    def in_short(self) -> str:
+        """The same for a line in a picture."""
+        seen = f"seen from {self.angle:.0f} degrees off at best, by {self.views_seen} photos"
+        if self.unseen >= 0.5:
+            seen = "mostly seen by no photo"
+        return f"half-width {self.half_width:.3f} (median {self.usual:.3f}); {seen}"
 
 
 def suggest(
