@@ -51,7 +51,10 @@ def test_help_is_instant():
 
 def test_help_names_every_command_and_fits_60_columns():
     done = run("--help")
-    for command in ("demo", "inspect", "train", "certify", "verify", "learn", "render"):
+    for command in (
+        *("demo", "inspect", "train", "certify", "verify", "learn", "render"),
+        *("suggest", "export"),
+    ):
         assert f"• {command} " in done.stdout
     boxes = [line for line in done.stdout.splitlines() if line.startswith(("│", "╭"))]
     assert max(map(len, boxes)) <= 60
