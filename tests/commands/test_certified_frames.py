@@ -184,7 +184,7 @@ def test_without_the_encoder_all_but_the_film_is_written(certified, tmp_path, mo
     [
         (["--background", "0", "0", "0"], "has its background"),
         (["--cameras", "nowhere.json"], "no such file"),
-        (["--cameras", "orbti"], "orbti: no such file or folder"),
+        (["--cameras", "orbti"], "orbti: no such file or folder. Did you mean orbit?"),
         (["--model", "nowhere.ply"], "nowhere.ply"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 from splatcert.commands.options import OptionError
@@ -57,6 +58,13 @@ def is_named(asked: str) -> bool:
 def choose(asked: str, pool: Pool | None, *, fps: int, seconds: float | None) -> Choice:
     """The cameras that are asked for."""
     if not is_named(asked):
+        if not Path(asked).exists():
+            near = get_close_matches(asked, (*VIEWS, *PATHS), n=1)
+            raise OptionError(
+                f"--cameras {asked}: no such file or folder."
+                + (f" Did you mean {near[0]}?\n" if near else "\n")
+                + f"  Give a file of cameras, or one of {', '.join((*VIEWS, *PATHS))}."
+            )
         cameras = read_cameras(Path(asked))
         return Choice(cameras, f"{len(cameras)} of {asked}", False)
     if pool is None:
