@@ -412,38 +412,53 @@ def report(made: Path, *options: str) -> int:
     return cli.main(["report", str(made), *options])
 
 
-def test_a_report_shows_what_it_is_given(place, made, tmp_path, capsys):
-    given = ["--model", str(place / "model.ply"), "--data", str(place / "capture")]
-    for options, told in ((given, ""), (given[:2], "without misses"), ([], "without pictures")):
-        assert report(made, *options, "-o", str(tmp_path / "page.html")) == 0
+def test_a_report_finds_its_model_and_capture(place, made, tmp_path, capsys):
+    """Where they were, where one says they are, or not at all."""
+    lost = shutil.copytree(made, tmp_path / "lost", ignore=shutil.ignore_patterns("places.json"))
+    model, data = ["--model", str(place / "model.ply")], ["--data", str(place / "capture")]
+    for folder, options, kinds, told in (
+        (made, [], ["render", "misses"], ""),
+        (made, ["--alone"], [], "without pictures"),
+        (lost, [], [], "without pictures"),
+        (lost, model, ["render"], "without misses"),
+        (lost, [*model, *data], ["render", "misses"], ""),
+    ):
+        assert report(folder, *options, "-o", str(tmp_path / "page.html")) == 0
         said = flat(capsys.readouterr().out)
-        assert "report " + str(tmp_path / "page.html") in said and told in said
+        assert f"report {tmp_path / 'page.html'}" in said and told in said
         page = (tmp_path / "page.html").read_text(encoding="utf-8")
-        assert ('data-kind="misses"' in page, 'data-kind="render"' in page) == (
-            len(options) == 4,
-            len(options) > 0,
-        )
-        assert f"splatcert verify {made}" in page
+        shown = [kind for kind in ("render", "misses") if f'data-kind="{kind}"' in page]
+        assert shown == kinds
+        assert f"splatcert verify {folder}" in page
 
 
-def test_a_report_lies_beside_its_certificate(made, tmp_path):
+def test_a_report_lies_beside_its_certificate(made, tmp_path, capsys):
     folder = shutil.copytree(made, tmp_path / "cert")
-    assert report(folder) == 0
-    assert (folder / "report.html").is_file()
+    assert report(folder, "--alone", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["path"] == str(folder / "report.html")
+    assert told["bytes"] == (folder / "report.html").stat().st_size
     assert cli.main(["verify", str(folder)]) == 0
+
+
+def test_a_report_can_suggest_photographs(made, tmp_path):
+    assert report(made, "--suggest", "2", "--views", "1", "-o", str(tmp_path / "page.html")) == 0
+    assert "of it on surfaces that" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--data", "capture"], "--data needs --model"),
-        (["--photos"], "--photos needs --data"),
+        (["--photos"], "--photos needs --data and --model"),
+        (["--suggest", "3"], "--suggest needs --model"),
         (["--views", "0"], "a report shows 1 to 40 views, got 0"),
         (["-o", "no/such/folder/page.html"], "cannot write no/such/folder/page.html"),
         (["--model", "absent.ply"], "no such file"),
     ],
 )
-def test_a_report_that_cannot_be_is_one_message(made, capsys, options, message):
-    assert report(made, *options) == 2
+def test_a_report_that_cannot_be_is_one_message(made, tmp_path, capsys, options, message):
+    lost = shutil.copytree(made, tmp_path / "lost", ignore=shutil.ignore_patterns("places.json"))
+    assert report(lost, *options) == 2
     printed = capsys.readouterr()
     assert message in flat(printed.err) and "Traceback" not in printed.err

@@ -73,8 +73,7 @@ def _labels(certificate: Certificate, scene: Scene) -> dict[str, EvaluationView]
         raise CertificateError(
             f"{len(others)} of {len(found)} photos are not those that were certified, the first "
             f"is {others[0]}.\n"
-            "  Give the capture that was certified, or leave --data out for a report without "
-            "misses."
+            "  Give the capture that was certified, or write a report of the certificate alone."
         )
     return {view.name: view for view in found}
 
