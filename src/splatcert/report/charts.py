@@ -80,27 +80,27 @@ def _percents(low: float, high: float) -> tuple[tuple[float, str], ...]:
 
 def width_by_view(views: Calibration, promise: Promise) -> Markup:
     """Each view's mean half-width, and what it would have needed, from easy to hard."""
-    needed, given = views.needed(promise.beta), promise.threshold * views.factors
     order = views.by_difficulty(promise.beta)
-    most = float(max(needed.max(), given.max() if promise.is_finite else 0.0))
+    needed = views.needed(promise.beta)[order].tolist()
+    given = (promise.threshold * views.factors)[order].tolist()
+    most = max(*needed, *given) if promise.is_finite else needed[-1]
     left = Axis.upwards("half-width, of 255", most * 1.04, unit=1 / 255)
-    count = len(order)
-    chart = Chart(_ranks(count), left, right=unit_axis(left))
+    chart = Chart(_ranks(len(order)), left, right=unit_axis(left))
     if promise.is_finite:
-        chart.line([(rank, given[row]) for rank, row in enumerate(order, 1)], "curve second")
-    covered = is_covered(views, promise)
-    words = {
-        row: f"{views.names[row]}: needed {width(needed[row])}, given {width(given[row])}"
-        for row in order
-    }
-    ranked = [((rank, float(needed[row])), row) for rank, row in enumerate(order, 1)]
-    chart.dots([(p, words[row]) for p, row in ranked if covered[row]], "dot")
-    chart.crosses([(p, words[row]) for p, row in ranked if not covered[row]], "cross")
+        chart.line(list(enumerate(given, 1)), "curve second")
+    covered = is_covered(views, promise)[order]
+    dots, crosses = [], []
+    for rank, row in enumerate(order):
+        told = f"needed {width(needed[rank])}, given {width(given[rank])}"
+        mark = (rank + 1, needed[rank]), f"{views.names[row]}: {told}"
+        (dots if covered[rank] else crosses).append(mark)
+    chart.dots(dots, "dot")
+    chart.crosses(crosses, "cross")
     return chart.svg(
         "Half-width per view",
-        f"Views needed {width(needed.min())} to {width(needed.max())}; boxes have "
-        f"{width(given.mean())} on average. {plural(int((~covered).sum()), 'view')} of {count} "
-        "needed more than given.",
+        f"Views needed {width(needed[0])} to {width(needed[-1])}; boxes have "
+        f"{width(float(np.mean(given)))} on average. {plural(len(crosses), 'view')} of "
+        f"{len(order)} needed more than given.",
     )
 
 

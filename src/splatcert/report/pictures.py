@@ -17,6 +17,8 @@ from splatcert.report.colours import STEPS, WidthScale, palette
 Map = NDArray[np.float32]
 Mask = NDArray[np.bool_]
 
+LABELS = {"lower": "lower edge", "upper": "upper edge"}
+"""Of panels that are called something else than their kind."""
 LONGEST_SIDE = 640
 QUALITY = 80
 MISS = (255, 46, 126)
@@ -60,49 +62,40 @@ class Panel(NamedTuple):
 
 def panels(view: ViewPicture, scale: WidthScale) -> tuple[Panel, ...]:
     """Everything there is to see of a view, the render first."""
-    found = [("render", "render", f"Render of view {view.name}", (jpeg(view.center),))]
+    found = [_panel(view, "render", f"Render of view {view.name}", jpeg(view.center))]
     if view.half_width is not None:
         found += _boxes(view, view.half_width, scale)
     if view.missed is not None:
         share = f"{100 * view.missed.mean():.1f}% of its pixels"
         words = f"Where the photo of view {view.name} lies outside its boxes: {share}"
-        found.append(("misses", "misses", words, (faded(view.center), stain(view.missed))))
+        found.append(_panel(view, "misses", words, faded(view.center), stain(view.missed)))
     if view.photo is not None:
-        found.append(("photo", "photo", f"Photo of view {view.name}", (jpeg(view.photo),)))
-    height, width = view.center.shape[:2]
-    return tuple(Panel(*one, (width, height)) for one in found)
+        found.append(_panel(view, "photo", f"Photo of view {view.name}", jpeg(view.photo)))
+    return tuple(found)
 
 
 def error_panel(view: ViewPicture, scale: WidthScale) -> Panel | None:
     """The error in the colours of half-widths, to hold against them."""
     if view.error is None:
         return None
-    height, width = view.error.shape
     words = f"Error of view {view.name}: {_in_words(view.error)}"
-    return Panel("error", "error", words, (coloured(view.error, scale),), (width, height))
+    return _panel(view, "error", words, coloured(view.error, scale))
 
 
-Found = list[tuple[str, str, str, tuple[str, ...]]]
-
-
-def _boxes(view: ViewPicture, half_width: Map, scale: WidthScale) -> Found:
+def _boxes(view: ViewPicture, half_width: Map, scale: WidthScale) -> list[Panel]:
     words = f"Half-width of the boxes of view {view.name}: {_in_words(half_width)}"
-    edges = (
-        ("lower", view.center - half_width[..., None]),
-        ("upper", view.center + half_width[..., None]),
-    )
+    edge = f"edge of the boxes of view {view.name}"
+    reach = half_width[..., None]
     return [
-        ("half-width", "half-width", words, (coloured(half_width, scale),)),
-        *(
-            (
-                kind,
-                f"{kind} edge",
-                f"The {kind} edge of the boxes of view {view.name}",
-                (jpeg(edge),),
-            )
-            for kind, edge in edges
-        ),
+        _panel(view, "half-width", words, coloured(half_width, scale)),
+        _panel(view, "lower", f"Lower {edge}", jpeg(view.center - reach)),
+        _panel(view, "upper", f"Upper {edge}", jpeg(view.center + reach)),
     ]
+
+
+def _panel(view: ViewPicture, kind: str, alt: str, *layers: str) -> Panel:
+    height, width = view.center.shape[:2]
+    return Panel(kind, LABELS.get(kind, kind), alt, layers, (width, height))
 
 
 def _in_words(values: Map) -> str:
