@@ -128,5 +128,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
+def run() -> int:
+    """The program: as `main`, but an interrupted one is gone at once.
+
+    Everything that must be put right has been, on the way here; to take down what torch has
+    loaded can need another second.
+    """
+    status = main()
+    if status == INTERRUPTED:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    return status
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run())

@@ -39,7 +39,7 @@ class Certify:
     """
 
     interrupted: ClassVar[str] = (
-        "A residual field that was fitted is kept: the same command goes on from there."
+        "A residual field that was already fitted is kept: the same command goes on from there."
     )
 
     data: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")]

@@ -112,7 +112,7 @@ def picture(certificate: Certificate, found: Sequence[Suggestion]) -> Pixels:
     plan = PlanView.around([*training, *(one.camera for one in found)], MAP)
     shown = panels(certificate, found[:SHOWN], scale)
     height = max(MAP + LEGEND + LINE * len(found), len(shown) * shown[0].height) + 16
-    sheet = Image.new("RGB", (MAP + shown[0].width + 16, height), PAPER)
+    sheet = Image.new("RGB", (MAP + shown[0].width + 32, height), PAPER)
     draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(size=14)
     sheet.paste(
         Image.fromarray(plan.draw(certificate.observed.splats, training, marks(found))), (0, 0)

@@ -137,7 +137,7 @@ def _between(cameras: Mapping[str, Camera], names: list[str]) -> Iterator[Pose]:
             done.add(pair)
             turns = Rotation.from_matrix([c.world_to_camera[:3, :3] for c in (one, two)])
             rotation = Slerp([0, 1], turns)(0.5).as_matrix()
-            move = f"half-way from {name} to {names[other]}"
+            move = f"stand half-way from {name} to {names[other]}"
             yield Pose(_placed(one, (one.centre + two.centre) / 2, rotation), name, move)
 
 
@@ -154,17 +154,15 @@ def _steps(name: str, camera: Camera, depth: float) -> Iterator[Pose]:
         # Turning the camera about its target moves it along a circle, still looking there.
         turn = about(up, degrees) if direction in ("left", "right") else about(right, -degrees)
         moved = target + turn @ (centre - target)
-        words = f"{abs(degrees):.0f} degrees {direction} around what {name} shows"
+        words = f"go {abs(degrees):.0f} degrees {direction} around what {name} shows"
         yield Pose(_placed(camera, moved, rotation @ turn.T), name, words)
-    for words, share in (("closer", CLOSER), ("back", -BACK)):
+    for words, share in ((f"go closer than {name}", CLOSER), (f"step back from {name}", -BACK)):
         moved = centre + share * depth * camera.forward
-        told = (
-            f"{abs(share):.0%} {words} than {name}" if share > 0 else f"a step {words} from {name}"
-        )
+        told = f"{words}, by {abs(share):.0%} of the way to what it shows"
         yield Pose(_placed(camera, moved, rotation), name, told)
     for direction, degrees in TURNS.items():
         turn = about(-up, degrees)
-        words = f"where {name} was taken, turned {abs(degrees):.0f} degrees to the {direction}"
+        words = f"stand where {name} was taken, turn {abs(degrees):.0f} degrees to the {direction}"
         yield Pose(_placed(camera, centre, rotation @ turn.T), name, words)
 
 

@@ -94,7 +94,8 @@ class Suggestion:
         seen = f"seen from {self.angle:.0f} degrees off at best, by {self.views_seen} photos"
         if self.unseen >= 0.5:
             seen = "mostly seen by no photo"
-        return f"half-width {self.half_width:.3f} (median {self.usual:.3f}); {seen}"
+        width = f"half-width {self.half_width:.3f} (median {self.usual:.3f})"
+        return f"gain {self.gain:.3f} of {width}; {seen}"
 
 
 def suggest(
