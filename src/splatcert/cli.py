@@ -23,6 +23,7 @@ from splatcert.commands.learn import Learn
 from splatcert.commands.render import Render
 from splatcert.commands.train import Train
 from splatcert.commands.verify import Verify
+from splatcert.commands.view import View
 from splatcert.errors import InputError
 
 DONE, OURS, INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -40,6 +41,7 @@ Commands = (
     | Annotated[Verify, tyro.conf.subcommand("verify")]
     | Annotated[Learn, tyro.conf.subcommand("learn")]
     | Annotated[Render, tyro.conf.subcommand("render")]
+    | Annotated[View, tyro.conf.subcommand("view")]
 )
 
 

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of one client: what is shown, and at which levels.
+
+Nothing here waits: callbacks note what is wanted, and the render loop does it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import viser
+
+from splatcert.viewer.capture import CapturePanel
+from splatcert.viewer.exhibit import Exhibit
+from splatcert.viewer.frame import MODES, Mode, draw
+from splatcert.viewer.html import colour_bar, promise_words
+from splatcert.viewer.loop import RenderLoop
+from splatcert.viewer.schedule import Paint
+from splatcert.viewer.viewpoint import Viewpoint
+
+MOVING_QUALITY, STILL_QUALITY = 75, 92
+"""Of JPEG pictures."""
+
+
+class ClientPage:
+    """Controls and pictures of one client, who looks where and as they like."""
+
+    def __init__(self, exhibit: Exhibit, client: viser.ClientHandle, loop: RenderLoop) -> None:
+        self._exhibit, self._client, self._loop = exhibit, client, loop
+        self._viewpoint: Viewpoint | None = None
+        self._mode: Mode = "RGB"
+        self._promise = exhibit.levels.at(*exhibit.levels.certified)
+        self._build_display()
+        self._build_levels()
+        self._capture = CapturePanel(exhibit, client, self._ask, self._promise)
+        client.camera.on_update(self._moved)
+
+    def leave(self) -> None:
+        """The client has gone."""
+        self._capture.leave()
+        self._loop.forget(
+            *((self._client.client_id, name) for name in ("frame", "card", "colours"))
+        )
+
+    def _build_display(self) -> None:
+        gui = self._client.gui
+        self._modes = gui.add_button_group("Show", MODES)
+        self._bar = gui.add_html(colour_bar(self._mode))
+        self._gauge = gui.add_html("")
+        self._modes.on_click(self._switch)
+
+    def _build_levels(self) -> None:
+        gui, levels = self._client.gui, self._exhibit.levels
+        alpha, beta = map(float, levels.certified)
+        with gui.add_folder("Guarantee"):
+            self._alpha = gui.add_slider(
+                "alpha",
+                min=float(levels.alphas[0]),
+                max=float(levels.alphas[-1]),
+                step=0.01,
+                initial_value=alpha,
+                hint="A new view may fall short with at most this probability.",
+            )
+            self._beta = gui.add_slider(
+                "beta",
+                min=float(levels.betas[0]),
+                max=float(levels.betas[-1]),
+                step=0.01,
+                initial_value=beta,
+                marks=tuple(map(float, levels.betas)),
+                hint="Share of a view's pixels that may lie outside their boxes. It snaps to the "
+                "levels whose scores are stored.",
+            )
+            self._words = gui.add_html(promise_words(self._promise))
+        self._alpha.on_update(self._choose_levels)
+        self._beta.on_update(self._choose_levels)
+
+    async def _moved(self, camera: viser.CameraHandle) -> None:
+        self._viewpoint = Viewpoint(camera.wxyz, camera.position, camera.fov, camera.aspect)
+        self._ask_frame()
+
+    async def _switch(self, _: Any) -> None:
+        self._mode = next(mode for mode in MODES if mode == self._modes.value)
+        self._bar.content = colour_bar(self._mode)
+        self._ask_frame()
+
+    async def _choose_levels(self, _: Any) -> None:
+        promise = self._exhibit.levels.at(self._alpha.value, self._beta.value)
+        if self._beta.value != float(promise.beta):
+            self._beta.value = float(promise.beta)
+        if promise == self._promise:
+            return
+        self._promise = promise
+        self._words.content = promise_words(promise)
+        self._ask_frame()
+        self._capture.promise_changed(promise)
+
+    def _ask(self, name: str, paint: Paint, *, adapts: bool = False) -> None:
+        self._loop.ask((self._client.client_id, name), paint, adapts=adapts)
+
+    def _ask_frame(self) -> None:
+        viewpoint, mode, promise = self._viewpoint, self._mode, self._promise
+        if viewpoint is None:
+            return
+
+        def paint(share: float) -> None:
+            exhibit = self._exhibit
+            frame = draw(exhibit.certificate, viewpoint, mode, promise.threshold, share)
+            quality = STILL_QUALITY if share == 1 else MOVING_QUALITY
+            scene = self._client.scene
+            scene.set_background_image(frame.pixels, format="jpeg", jpeg_quality=quality)
+            self._gauge.content = exhibit.gauge.html(frame, promise.threshold)
+
+        self._ask("frame", paint, adapts=True)
