@@ -62,6 +62,29 @@ def test_no_argument_shows_the_help(capsys):
     assert "usage: splatcert" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_knows_commands_and_options(shell, capsys):
+    assert cli.main(["--completion", shell]) == 0
+    script = capsys.readouterr().out
+    for word in ("certify", "suggest", "export", "--cameras"):
+        assert word in script
+
+
+def test_bash_completes_what_was_begun():
+    """In a real shell, as a key press would ask."""
+    ask = (
+        'eval "$({} --completion bash)"; COMP_WORDS=(splatcert cert); COMP_CWORD=1; '
+        '_tyro_splatcert; echo "${{COMPREPLY[@]}}"'
+    ).format(" ".join(SPLATCERT))
+    done = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["certify"]
+
+
+def test_completion_for_an_unknown_shell(capsys):
+    assert cli.main(["--completion", "dos"]) == 2
+    assert "one of bash, zsh, fish" in capsys.readouterr().err
+
+
 def test_version(capsys):
     assert cli.main(["--version"]) == 0
     assert capsys.readouterr().out == f"splatcert {__version__}\n"
@@ -107,7 +130,7 @@ def test_a_fault_of_ours_shows_its_traceback_when_asked(monkeypatch, capsys):
     assert "Traceback (most recent call last)" in capsys.readouterr().err
 
 
-def test_ctrl_c_ends_quietly_within_a_second():
+def test_ctrl_c_ends_within_a_second_and_says_what_is_kept():
     wait = (
         "import sys, time; from splatcert import cli; from splatcert.commands.demo import Demo\n"
         "Demo.run = lambda self: (print('ready', flush=True), time.sleep(60))\n"
@@ -120,7 +143,8 @@ def test_ctrl_c_ends_quietly_within_a_second():
     assert command.stdout.readline() == "ready\n"
     command.send_signal(signal.SIGINT)
     _, err = command.communicate(timeout=1)
-    assert (command.returncode, err) == (130, "")
+    assert command.returncode == 130
+    assert err == ("splatcert: interrupted. Nothing half-written was left behind: run it again.\n")
 
 
 def test_a_reader_that_leaves_is_no_fault():

@@ -76,7 +76,13 @@ def test_it_states_the_guarantee_in_words(place, tmp_path, capsys):
     ):
         assert fact in said
     left = {path.name for path in (tmp_path / "cert").iterdir()}
-    assert left == {".lock", "certificate.json", "field.safetensors", "views.npz"}
+    assert left == {
+        ".lock",
+        "certificate.json",
+        "field.safetensors",
+        "places.json",
+        "views.npz",
+    }
 
 
 def test_what_is_refused_early_is_looked_at_once(place, tmp_path, monkeypatch):

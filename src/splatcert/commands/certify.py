@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass, replace
 from dataclasses import field as setting
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from warnings import catch_warnings, simplefilter
 
 import tyro
@@ -39,6 +39,10 @@ class Certify:
     The certificate's folder is the only state. Run the same command again after an
     interruption: it goes on, to the same certificate.
     """
+
+    interrupted: ClassVar[str] = (
+        "A residual field that was fitted is kept: the same command goes on from there."
+    )
 
     data: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")]
     """Capture: COLMAP, transforms.json or Blender folder."""
@@ -72,6 +76,7 @@ class Certify:
         from splatcert.artefacts import owned_folder
         from splatcert.certificate.refusals import refuse_unfit_views
         from splatcert.certificate.request import Request
+        from splatcert.commands.certified import remember_places
         from splatcert.commands.frames import chosen_background, load_for_scene
         from splatcert.commands.trained import load_capture, training_of
         from splatcert.conformal.calibrate import CalibrationTooSmall
@@ -103,6 +108,7 @@ class Certify:
             simplefilter("ignore", CalibrationTooSmall)  # it is told below, in words
             certificate = run_phases(replace(request, report=report), predictor, self.output)
             certificate.save(self.output)
+            remember_places(self.output, self.data, self.model)
         if self.json:
             print(json.dumps(facts(certificate, self.output), indent=2))
             return

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import tyro
 
@@ -26,6 +26,10 @@ class Train:
     The run folder is the only state. Run the same command again to go on after an
     interruption: the result has the same bits.
     """
+
+    interrupted: ClassVar[str] = (
+        "The last checkpoint is kept: the same command goes on from there, to the same bits."
+    )
 
     data: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")]
     """Capture: COLMAP, transforms.json or Blender folder."""

@@ -71,7 +71,7 @@ def load_scene(
     build = _Build(
         dataset=dataset,
         finder=finder,
-        scale=_scale(resolution),
+        scale=parse_scale(resolution),
         background=colour,
         alpha=alpha or (masks is None and kind != "blender" and background is None),
     )
@@ -248,7 +248,7 @@ class _Build:
         return dict(Counter(k if k == "pinhole" else f"{k}, undistorted" for k in kinds))
 
 
-def _scale(resolution: int | str | None) -> int | Fraction | None:
+def parse_scale(resolution: int | str | None) -> int | Fraction | None:
     """A long side in pixels, or a factor of at most one."""
     if resolution is None:
         return None
