@@ -23,6 +23,7 @@ from splatcert.commands.export import Export
 from splatcert.commands.inspect import Inspect
 from splatcert.commands.learn import Learn
 from splatcert.commands.render import Render
+from splatcert.commands.report import Report
 from splatcert.commands.suggest import Suggest
 from splatcert.commands.train import Train
 from splatcert.commands.verify import Verify
@@ -43,6 +44,7 @@ Commands = (
     | Annotated[Train, tyro.conf.subcommand("train")]
     | Annotated[Certify, tyro.conf.subcommand("certify")]
     | Annotated[Verify, tyro.conf.subcommand("verify")]
+    | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Learn, tyro.conf.subcommand("learn")]
     | Annotated[Render, tyro.conf.subcommand("render")]
     | Annotated[View, tyro.conf.subcommand("view")]
