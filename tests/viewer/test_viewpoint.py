@@ -33,6 +33,14 @@ def test_the_number_of_pixels_does_not_depend_on_the_window():
         assert camera.width / camera.height == pytest.approx(aspect, rel=0.02)
 
 
+@pytest.mark.parametrize("aspect", [0.7, 1.5, 2.5])
+def test_a_window_shows_all_of_a_picture(aspect):
+    camera = made_cameras(1, 60, 40)[0]
+    window = viewpoint_of(camera).shown_in(aspect).camera(5000)
+    assert window.width / window.fx >= 0.98 * camera.width / camera.fx
+    assert window.height / window.fy >= 0.98 * camera.height / camera.fy
+
+
 def test_a_flight_starts_near_and_ends_at_its_goal():
     here, goal = (viewpoint_of(camera) for camera in made_cameras(2, 60, 40))
     way = list(here.flight(goal, 10))

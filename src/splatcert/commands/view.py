@@ -61,7 +61,7 @@ class View:
             ) from None
         import torch
 
-        from splatcert.commands.certified import certified_scene, open_certificate
+        from splatcert.commands.certified import load_certified_scene, open_certificate
         from splatcert.raster import native
         from splatcert.viewer.exhibit import Exhibit
 
@@ -69,17 +69,17 @@ class View:
         native.set_threads(self.threads)
         torch.set_num_threads(1)  # torch's threads would spin on the cores the renderer uses
         certificate = open_certificate(self.certificate, self.model, self.data)
-        scene = certified_scene(self.data, certificate.record) if self.data else None
+        scene = load_certified_scene(certificate.record, self.data) if self.data else None
         exhibit = Exhibit.of(certificate, scene)
-        with serving(exhibit, self.host, self.port, _complain) as address:
+        with serving(exhibit, self.host, self.port, _complain) as server:
             say("certificate", f"{self.certificate}: {certificate.guarantee}")
             photos = "with photographs" if scene else "give --data for photographs"
             say("capture", f"{len(exhibit.views)} views, {photos}")
-            say("page", address)
+            say("page", server.address)
             if self.host not in ALONE:
                 say("careful", "whoever reaches this port can look, at photographs as well")
             if self.open:
-                _open(address)
+                _open(server.address)
             say("end", "with Ctrl-C")
             sys.stdout.flush()
             try:

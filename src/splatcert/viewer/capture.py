@@ -10,12 +10,14 @@ from typing import Any, Protocol
 import numpy as np
 import viser
 
-from splatcert.viewer.colours import UNBOUNDED, colour_of
+from splatcert.viewer.card import Card, make_card
+from splatcert.viewer.colours import colour_of
 from splatcert.viewer.exhibit import Exhibit
+from splatcert.viewer.html import colour_bar
 from splatcert.viewer.levels import Promise
 from splatcert.viewer.schedule import Paint
 from splatcert.viewer.viewpoint import Viewpoint, viewpoint_of
-from splatcert.viewer.views import ROLES, Card, KnownView, Role, make_card
+from splatcert.viewer.views import ROLES, KnownView, Role
 
 SIZES: dict[Role, float] = {"training": 0.012, "calibration": 0.025, "unlabelled": 0.025}
 """Of frusta, over the scene's extent."""
@@ -68,9 +70,11 @@ class CapturePanel:
             self._colouring = gui.add_dropdown(
                 "Colour",
                 choices,
-                hint="Mean half-width of each view on the scale above: what it gets at these "
-                "levels, or what it needs at the certified beta, known where its photo was used.",
+                hint="Mean half-width of each view: what it gets at these levels, or what it "
+                "needs at the certified beta, which is known where its photo was used.",
             )
+            bar = colour_bar(self._exhibit.view_scale, "Mean half-width of a view", "or not known")
+            gui.add_html(bar)
             for role, words in ROLES.items():
                 if count := sum(view.role == role for view in views):
                     box = gui.add_checkbox(f"{count} {words}", role != "training")
@@ -108,6 +112,7 @@ class CapturePanel:
             wxyz=place.wxyz,
             position=place.position,
             visible=view.role != "training",
+            variant="wireframe" if view.role == "training" else "filled",
             cast_shadow=False,
             receive_shadow=False,
         )
@@ -121,7 +126,7 @@ class CapturePanel:
     def _colour(self, view: KnownView) -> tuple[int, int, int]:
         predicted = self._colouring.value == PREDICTED
         half_width = self._promise.threshold * view.factor if predicted else view.needed
-        return UNBOUNDED if math.isnan(half_width) else colour_of(half_width)
+        return colour_of(half_width, self._exhibit.view_scale)
 
     def _ask_colours(self) -> None:
         def paint(_: float) -> None:
@@ -133,15 +138,23 @@ class CapturePanel:
     def _choose(self, view: KnownView) -> None:
         """Fly there and show it close up; called on the event loop, and does not wait."""
         self._chosen = view
+        self._open(view)
         self._ask_card()
         if self._flight is not None:
             self._flight.cancel()
         self._flight = asyncio.get_running_loop().create_task(self._fly(viewpoint_of(view.camera)))
 
+    def _open(self, chosen: KnownView) -> None:
+        """Leave only the edges of a frustum that is looked out of."""
+        for view, frustum in zip(self._exhibit.views, self._frusta, strict=True):
+            wanted = "wireframe" if view is chosen or view.role == "training" else "filled"
+            if frustum.variant != wanted:
+                frustum.variant = wanted
+
     async def _fly(self, goal: Viewpoint) -> None:
         camera = self._client.camera
-        here = Viewpoint(camera.wxyz, camera.position, camera.fov, camera.aspect)
-        for there in here.flight(goal, FLIGHT_STEPS):
+        here = viewpoint_from(camera)
+        for there in here.flight(goal.shown_in(here.aspect), FLIGHT_STEPS):
             with self._client.atomic():
                 camera.position = there.position
                 camera.wxyz = there.wxyz
@@ -159,7 +172,7 @@ class CapturePanel:
                 for name in ("Photo", "Render", "Misses")
             }
             close = gui.add_button("Close")
-        self._card.float(x=15, y=15, width=CARD_WIDTH)
+        self._card.float(x=15, y=-15, width=CARD_WIDTH)
 
         async def hide(_: Any) -> None:
             self._chosen, self._card.visible = None, False
@@ -204,4 +217,10 @@ def plain(text: str) -> str:
 
 def _ease(view: KnownView) -> tuple[bool, float]:
     """Hardest first, as far as is known; the rest after them."""
-    return math.isnan(view.needed), -view.needed if view.needed == view.needed else -view.factor
+    unknown = math.isnan(view.needed)
+    return unknown, -view.factor if unknown else -view.needed
+
+
+def viewpoint_from(camera: viser.CameraHandle) -> Viewpoint:
+    """Where a client looks from just now."""
+    return Viewpoint(camera.wxyz, camera.position, camera.fov, camera.aspect)

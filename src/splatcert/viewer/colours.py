@@ -1,51 +1,56 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One colour scale for half-widths, the same in every view, mode and scene.
+"""Half-widths as colours of the one scale that reports have, too.
 
-Half-widths are in units of RGB, where colours go from 0 to 1. The scale is absolute: a colour
-means the same number everywhere. It is spaced by the square root, because half-widths of good
-renders crowd near zero.
+Both scales of a page are absolute: they depend on the certificate, not on what is looked at,
+so that a colour means the same number in every view and mode. Pixels and whole views have one
+each, because no view is as wide on average as its widest pixels.
 """
 
 from __future__ import annotations
 
-import cv2
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
+from splatcert.report.colours import WidthScale, palette
+from splatcert.viewer.views import KnownView
+
 Pixels = NDArray[np.uint8]
 
-TOP = 0.5
-"""Half-widths from here on have the last colour: the box spans all of RGB at mid-grey."""
-TICKS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 UNBOUNDED = (120, 120, 132)
-"""A grey that the scale does not have: nothing is claimed."""
+"""A grey that the palette does not have: nothing is claimed."""
+WIDEST = 3.0
+"""Pixels of so many times the usual half-width are still told apart."""
 
 
-def _table() -> Pixels:
-    """256 colours from dark to bright, evenly rising in brightness, [256, 3]."""
-    ramp = np.arange(256, dtype=np.uint8)[:, None]
-    return cv2.applyColorMap(ramp, cv2.COLORMAP_INFERNO)[:, 0, ::-1].copy()
+def pixel_scale(views: Sequence[KnownView], threshold: float) -> WidthScale:
+    """For the pixels of a picture."""
+    return WidthScale.holding(WIDEST * float(np.median(_usual(views, threshold))))
 
 
-TABLE = _table()
+def view_scale(views: Sequence[KnownView], threshold: float) -> WidthScale:
+    """For the mean half-widths of views."""
+    return WidthScale.holding(max(_usual(views, threshold)))
 
 
-def place(half_width: NDArray[np.floating] | float) -> NDArray[np.floating]:
-    """Where half-widths lie on the scale, 0 to 1."""
-    return np.sqrt(np.clip(np.asarray(half_width) / TOP, 0.0, 1.0))
+def _usual(views: Sequence[KnownView], threshold: float) -> list[float]:
+    """Mean half-widths that calibration views get, or need where boxes are unbounded."""
+    known = [view for view in views if view.role == "calibration"]
+    if np.isfinite(threshold):
+        return [threshold * view.factor for view in known]
+    return [view.needed for view in known]
 
 
-def coloured(half_width: NDArray[np.floating]) -> Pixels:
+def coloured(half_width: NDArray[np.floating], scale: WidthScale) -> Pixels:
     """Half-widths [H, W] as colours [H, W, 3]; infinite ones in a grey of their own."""
-    steps = (255 * place(half_width) + 0.5).astype(np.uint8)
-    colours = cv2.applyColorMap(steps, TABLE[:, None, ::-1].copy())
-    colours = cv2.cvtColor(colours, cv2.COLOR_BGR2RGB)
-    if not np.isfinite(half_width).all():
-        colours[~np.isfinite(half_width)] = UNBOUNDED
-    return colours  # type: ignore[return-value]
+    colours = palette()[scale.indices(half_width)]
+    colours[~np.isfinite(half_width)] = UNBOUNDED
+    return colours
 
 
-def colour_of(half_width: float) -> tuple[int, int, int]:
-    """The colour of one half-width."""
-    red, green, blue = coloured(np.array([[half_width]]))[0, 0].tolist()
+def colour_of(half_width: float, scale: WidthScale) -> tuple[int, int, int]:
+    """The colour of one half-width; of one that is not known, too."""
+    known = np.inf if np.isnan(half_width) else half_width
+    red, green, blue = coloured(np.array([[known]]), scale)[0, 0].tolist()
     return red, green, blue

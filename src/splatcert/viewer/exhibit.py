@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from splatcert.certificate.certificate import Certificate
+from splatcert.report.colours import WidthScale
 from splatcert.scene.scene import Scene
+from splatcert.viewer.colours import pixel_scale, view_scale
 from splatcert.viewer.html import Gauge
 from splatcert.viewer.levels import StoredLevels
 from splatcert.viewer.viewpoint import Array
@@ -25,6 +27,8 @@ class Exhibit:
     views: tuple[KnownView, ...]
     levels: StoredLevels
     gauge: Gauge
+    pixel_scale: WidthScale
+    view_scale: WidthScale
 
     @classmethod
     def of(cls, certificate: Certificate, scene: Scene | None) -> Exhibit:
@@ -32,7 +36,15 @@ class Exhibit:
         factors = [view.factor for view in certificate.record.calibration]
         gauge = Gauge(min(factors), max(factors), certificate.rule.predictor is not None)
         views, levels = known_views(certificate), StoredLevels.of(certificate)
-        return cls(certificate, scene, views, levels, gauge)
+        return cls(
+            certificate,
+            scene,
+            views,
+            levels,
+            gauge,
+            pixel_scale(views, certificate.threshold),
+            view_scale(views, certificate.threshold),
+        )
 
     @property
     def extent(self) -> float:

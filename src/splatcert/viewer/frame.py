@@ -13,6 +13,7 @@ from torch import Tensor
 from splatcert.certificate.boxes import CertifiedBoxes
 from splatcert.certificate.certificate import Certificate
 from splatcert.certificate.honesty import SupportFlag
+from splatcert.report.colours import WidthScale
 from splatcert.scene.cameras import Camera
 from splatcert.viewer.colours import coloured
 from splatcert.viewer.viewpoint import Viewpoint
@@ -20,6 +21,15 @@ from splatcert.viewer.viewpoint import Viewpoint
 Pixels = NDArray[np.uint8]
 Mode = Literal["RGB", "half-width", "lower", "upper"]
 MODES: tuple[Mode, ...] = ("RGB", "half-width", "lower", "upper")
+
+
+@dataclass(frozen=True)
+class Look:
+    """What of the boxes is shown."""
+
+    mode: Mode
+    threshold: float
+    scale: WidthScale
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,13 +51,7 @@ def certified_pixels(certificate: Certificate) -> int:
     return int(np.median(sizes))
 
 
-def draw(
-    certificate: Certificate,
-    viewpoint: Viewpoint,
-    mode: Mode,
-    threshold: float,
-    share: float = 1.0,
-) -> Frame:
+def draw(certificate: Certificate, viewpoint: Viewpoint, look: Look, share: float = 1.0) -> Frame:
     """A frame at the certified number of pixels, or a preview with a share of its sides.
 
     A preview's factor and flag are those of a coarser picture, the flag's question about size
@@ -55,8 +59,8 @@ def draw(
     """
     full = viewpoint.camera(certified_pixels(certificate))
     size = (max(1, round(side * share)) for side in (full.width, full.height))
-    boxes = boxes_at(certificate, full.resized(*size), threshold, asked=full)
-    return Frame(picture(boxes, mode), boxes.view_factor, boxes.support, share)
+    boxes = boxes_at(certificate, full.resized(*size), look.threshold, asked=full)
+    return Frame(picture(boxes, look), boxes.view_factor, boxes.support, share)
 
 
 def boxes_at(
@@ -70,11 +74,13 @@ def boxes_at(
     return CertifiedBoxes.around(query.center, shape, factor, threshold, flag)
 
 
-def picture(boxes: CertifiedBoxes, mode: Mode) -> Pixels:
+def picture(boxes: CertifiedBoxes, look: Look) -> Pixels:
     """One side of the boxes, [H, W, 3]."""
-    if mode == "half-width":
-        return coloured(boxes.half_width.cpu().numpy())
-    return to_bytes({"RGB": boxes.center, "lower": boxes.lower, "upper": boxes.upper}[mode])
+    if look.mode == "half-width":
+        return coloured(boxes.half_width.cpu().numpy(), look.scale)
+    if look.mode == "RGB":
+        return to_bytes(boxes.center)
+    return to_bytes(boxes.lower if look.mode == "lower" else boxes.upper)
 
 
 def to_bytes(colours: Tensor) -> Pixels:

@@ -6,16 +6,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from html import escape
 
-from splatcert.viewer.colours import TABLE, TICKS, TOP, UNBOUNDED, place
+from splatcert.report.colours import STEPS, WidthScale, palette
+from splatcert.viewer.colours import UNBOUNDED
 from splatcert.viewer.frame import Frame, Mode
 from splatcert.viewer.levels import Promise
 
 GOOD, BAD, QUIET = "#51cf66", "#ff922b", "#909296"
 CAPTIONS: dict[Mode, str] = {
-    "RGB": "The render: the middle of every box.",
-    "half-width": "Half-width of the box at every pixel.",
-    "lower": "Lower corner of every box, cut off at black.",
-    "upper": "Upper corner of every box, cut off at white.",
+    "RGB": "The render, the middle of every box.",
+    "half-width": "How far the truth may be off, at every pixel.",
+    "lower": "The lower corner of every box, cut off at black.",
+    "upper": "The upper corner of every box, cut off at white.",
 }
 
 
@@ -27,29 +28,31 @@ def _line(content: str, colour: str = QUIET) -> str:
     return f'<div style="color:{colour}">{content}</div>'
 
 
-def colour_bar(mode: Mode) -> str:
-    """What is shown, and the one scale of half-widths with ticks in units of RGB."""
+def caption(mode: Mode) -> str:
+    """What is shown."""
+    return _block(f'<b data-mode="{mode}">{mode[0].upper() + mode[1:]}.</b> {CAPTIONS[mode]}')
+
+
+def colour_bar(scale: WidthScale, title: str, grey_too: str = "") -> str:
+    """A scale of half-widths with ticks in units of RGB; what else is grey, but the unbounded."""
+    colours = palette()
     stops = ", ".join(
-        f"rgb({r},{g},{b}) {100 * k / 16:.1f}%"
-        for k in range(17)
-        for r, g, b in [TABLE[min(16 * k, 255)]]
+        f"#{bytes(colour).hex()} {100 * k / (STEPS - 1):.1f}%"
+        for k, colour in enumerate(colours)
+        if k % 3 == 0
     )
     ticks = "".join(
-        f'<span style="position:absolute;left:{100 * float(place(tick)):.1f}%;'
-        f'transform:translateX({-100 * float(place(tick)):.0f}%)">'
-        f"{tick:g}{'+' if tick == TOP else ''}</span>"
-        for tick in TICKS
+        f'<span style="position:absolute;left:{25 * k}%;transform:translateX({-25 * k}%)">'
+        f"{scale.top * k / 4:.0f}{'+' if k == 4 else ''}</span>"
+        for k in range(5)
     )
     grey = "rgb({},{},{})".format(*UNBOUNDED)
     return _block(
-        f'<div data-mode="{mode}">{CAPTIONS[mode]}</div>'
+        f"<div>{title}, of 255</div>"
         f'<div style="height:10px;margin-top:4px;border-radius:3px;'
         f'background:linear-gradient(90deg,{stops})"></div>'
-        f'<div style="position:relative;height:1.4em;font-size:0.85em;color:{QUIET}">{ticks}</div>'
-        + _line(
-            "half-width, where colours go from 0 to 1 (0.1 is 25.5 of 255); "
-            f'<span style="color:{grey}">&#9632;</span> unbounded'
-        )
+        f'<div style="position:relative;height:1.5em;font-size:0.85em;color:{QUIET}">{ticks}</div>'
+        + _line(f'<span style="color:{grey}">&#9632;</span> unbounded {grey_too}')
     )
 
 

@@ -10,13 +10,12 @@ from typing import Any
 
 import viser
 
-from splatcert.viewer.capture import CapturePanel
+from splatcert.viewer.capture import CapturePanel, viewpoint_from
 from splatcert.viewer.exhibit import Exhibit
-from splatcert.viewer.frame import MODES, Mode, draw
-from splatcert.viewer.html import colour_bar, promise_words
+from splatcert.viewer.frame import MODES, Look, Mode, draw
+from splatcert.viewer.html import caption, colour_bar, promise_words
 from splatcert.viewer.loop import RenderLoop
 from splatcert.viewer.schedule import Paint
-from splatcert.viewer.viewpoint import Viewpoint
 
 MOVING_QUALITY, STILL_QUALITY = 75, 92
 """Of JPEG pictures."""
@@ -27,16 +26,19 @@ class ClientPage:
 
     def __init__(self, exhibit: Exhibit, client: viser.ClientHandle, loop: RenderLoop) -> None:
         self._exhibit, self._client, self._loop = exhibit, client, loop
-        self._viewpoint: Viewpoint | None = None
+        self._viewpoint = viewpoint_from(client.camera)
+        self._gone = False
         self._mode: Mode = "RGB"
         self._promise = exhibit.levels.at(*exhibit.levels.certified)
         self._build_display()
         self._build_levels()
         self._capture = CapturePanel(exhibit, client, self._ask, self._promise)
         client.camera.on_update(self._moved)
+        self._ask_frame()
 
     def leave(self) -> None:
         """The client has gone."""
+        self._gone = True
         self._capture.leave()
         self._loop.forget(
             *((self._client.client_id, name) for name in ("frame", "card", "colours"))
@@ -45,7 +47,8 @@ class ClientPage:
     def _build_display(self) -> None:
         gui = self._client.gui
         self._modes = gui.add_button_group("Show", MODES)
-        self._bar = gui.add_html(colour_bar(self._mode))
+        self._caption = gui.add_html(caption(self._mode))
+        gui.add_html(colour_bar(self._exhibit.pixel_scale, "Half-width of a pixel"))
         self._gauge = gui.add_html("")
         self._modes.on_click(self._switch)
 
@@ -76,12 +79,12 @@ class ClientPage:
         self._beta.on_update(self._choose_levels)
 
     async def _moved(self, camera: viser.CameraHandle) -> None:
-        self._viewpoint = Viewpoint(camera.wxyz, camera.position, camera.fov, camera.aspect)
+        self._viewpoint = viewpoint_from(camera)
         self._ask_frame()
 
     async def _switch(self, _: Any) -> None:
         self._mode = next(mode for mode in MODES if mode == self._modes.value)
-        self._bar.content = colour_bar(self._mode)
+        self._caption.content = caption(self._mode)
         self._ask_frame()
 
     async def _choose_levels(self, _: Any) -> None:
@@ -99,16 +102,16 @@ class ClientPage:
         self._loop.ask((self._client.client_id, name), paint, adapts=adapts)
 
     def _ask_frame(self) -> None:
-        viewpoint, mode, promise = self._viewpoint, self._mode, self._promise
-        if viewpoint is None:
-            return
+        viewpoint, exhibit = self._viewpoint, self._exhibit
+        look = Look(self._mode, self._promise.threshold, exhibit.pixel_scale)
 
         def paint(share: float) -> None:
-            exhibit = self._exhibit
-            frame = draw(exhibit.certificate, viewpoint, mode, promise.threshold, share)
+            frame = draw(exhibit.certificate, viewpoint, look, share)
+            if self._gone:
+                return
             quality = STILL_QUALITY if share == 1 else MOVING_QUALITY
             scene = self._client.scene
             scene.set_background_image(frame.pixels, format="jpeg", jpeg_quality=quality)
-            self._gauge.content = exhibit.gauge.html(frame, promise.threshold)
+            self._gauge.content = exhibit.gauge.html(frame, look.threshold)
 
         self._ask("frame", paint, adapts=True)

@@ -26,6 +26,13 @@ class AddressError(InputError):
 class Server(viser.ViserServer):
     """A server that never asks another one to pass its pages on."""
 
+    @property
+    def address(self) -> str:
+        """Where a browser on this machine finds the page."""
+        host = self.get_host()
+        reachable = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "::1": "[::1]"}.get(host, host)
+        return f"http://{reachable}:{self.get_port()}"
+
     def request_share_url(self, verbose: bool = True) -> str | None:
         """Refuse: whoever can reach this port may look, nobody else."""
         return None
@@ -33,6 +40,8 @@ class Server(viser.ViserServer):
 
 def check_address(host: str, port: int) -> None:
     """Refuse a place that cannot be listened on; the server itself would take another port."""
+    if not 0 <= port <= 65535:
+        raise AddressError(f"--port must be from 0 to 65535, got {port}.")
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -45,8 +54,6 @@ def check_address(host: str, port: int) -> None:
             f"{host!r} is no address of this machine.\n"
             "  Leave --host out for this machine alone, or use 0.0.0.0 for everybody."
         ) from None
-    except OverflowError:
-        raise AddressError(f"--port must be from 0 to 65535, got {port}.") from None
     except OSError as error:
         reasons = {
             errno.EADDRINUSE: (
@@ -62,8 +69,8 @@ def check_address(host: str, port: int) -> None:
 @contextmanager
 def serving(
     exhibit: Exhibit, host: str, port: int, complain: Callable[[Exception], None]
-) -> Iterator[str]:
-    """Serve the page as long as the context lasts; gives its address."""
+) -> Iterator[Server]:
+    """Serve the page as long as the context lasts."""
     check_address(host, port)
     loop = RenderLoop(complain)
     with redirect_stdout(StringIO()):  # what it says of itself, we say with the rest
@@ -72,8 +79,7 @@ def serving(
         _furnish(server, exhibit)
         _welcome(server, exhibit, loop)
         loop.start()
-        reachable = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "::1": "[::1]"}.get(host, host)
-        yield f"http://{reachable}:{server.get_port()}"
+        yield server
     finally:
         loop.stop()
         with redirect_stdout(StringIO()):

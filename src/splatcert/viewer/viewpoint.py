@@ -8,14 +8,14 @@ world coordinates, its field of view is the vertical one.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from math import atan, sqrt, tan
+from dataclasses import dataclass, replace
+from math import atan, pi, sqrt, tan
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation, Slerp
 
-from splatcert.scene.cameras import Camera
+from splatcert.scene.cameras import Camera, CameraError
 
 Array = NDArray[np.float64]
 
@@ -39,8 +39,10 @@ class Viewpoint:
     def camera(self, pixels: int) -> Camera:
         """The camera with about so many square pixels.
 
-        Raises `CameraError`, or `ValueError`, for numbers that are no camera.
+        Raises a `ValueError` for numbers that are no camera.
         """
+        if not 0 < self.fov < pi:
+            raise CameraError(f"a field of view lies between 0 and pi, got {self.fov}")
         aspect = min(max(self.aspect, SLIMMEST), 1 / SLIMMEST)
         height = max(1, round(sqrt(pixels / aspect)))
         width = max(1, round(height * aspect))
@@ -57,6 +59,11 @@ class Viewpoint:
             width=width,
             height=height,
         )
+
+    def shown_in(self, aspect: float) -> Viewpoint:
+        """The same, opened as far as a window of this aspect needs to show the whole picture."""
+        opened = max(1.0, self.aspect / aspect)
+        return replace(self, fov=2 * atan(opened * tan(self.fov / 2)), aspect=aspect)
 
     def flight(self, goal: Viewpoint, steps: int) -> Iterator[Viewpoint]:
         """Viewpoints on the way to another, slow at both ends; the last is the goal."""
