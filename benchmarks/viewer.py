@@ -65,7 +65,7 @@ def made_certificate() -> Certificate:
     weights = 0.05 * np.random.default_rng(0).standard_normal(len(FEATURE_NAMES))
     half = Fraction(1, 2)
     predictor = ViewPredictor(weights, 0.0, half, half, 1.0, Fraction(1, 10), card={})
-    return certify(scene, splats, CertifyConfig(field=FieldConfig(iterations=2)), predictor)
+    return certify(scene, splats, CertifyConfig(field=FieldConfig(max_steps=2)), predictor)
 
 
 def certified(exhibit: Exhibit, mode: Mode) -> Draw:

@@ -138,13 +138,13 @@ class CapturePanel:
     def _choose(self, view: KnownView) -> None:
         """Fly there and show it close up; called on the event loop, and does not wait."""
         self._chosen = view
-        self._open(view)
+        self._look_out_of(view)
         self._ask_card()
         if self._flight is not None:
             self._flight.cancel()
         self._flight = asyncio.get_running_loop().create_task(self._fly(viewpoint_of(view.camera)))
 
-    def _open(self, chosen: KnownView) -> None:
+    def _look_out_of(self, chosen: KnownView) -> None:
         """Leave only the edges of a frustum that is looked out of."""
         for view, frustum in zip(self._exhibit.views, self._frusta, strict=True):
             wanted = "wireframe" if view is chosen or view.role == "training" else "filled"

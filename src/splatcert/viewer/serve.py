@@ -19,6 +19,12 @@ from splatcert.viewer.page import ClientPage
 from splatcert.viewer.viewpoint import viewpoint_of
 
 
+IN_USE = (
+    "port {} is in use, perhaps by a viewer that still runs.\n"
+    "  End that one, choose another port, or --port 0 for any that is free."
+)
+
+
 class AddressError(InputError):
     """A place that cannot be listened on."""
 
@@ -56,10 +62,7 @@ def check_address(host: str, port: int) -> None:
         ) from None
     except OSError as error:
         reasons = {
-            errno.EADDRINUSE: (
-                f"port {port} is in use, perhaps by a viewer that still runs.\n"
-                f"  Choose another, such as --port {port + 1}, or --port 0 for any that is free."
-            ),
+            errno.EADDRINUSE: IN_USE.format(port),
             errno.EACCES: f"port {port} needs special rights.\n  Choose one above 1023, as 8080.",
         }
         unknown = f"cannot listen on {host}, port {port}: {error.strerror}.\n  Leave --host out."
@@ -76,6 +79,8 @@ def serving(
     with redirect_stdout(StringIO()):  # what it says of itself, we say with the rest
         server = Server(host=host, port=port, label="splatcert", verbose=False)
     try:
+        if port and server.get_port() != port:  # taken since it was checked
+            raise AddressError(IN_USE.format(port))
         _furnish(server, exhibit)
         _welcome(server, exhibit, loop)
         loop.start()
