@@ -18,7 +18,6 @@ from splatcert.viewer.loop import RenderLoop
 from splatcert.viewer.page import ClientPage
 from splatcert.viewer.viewpoint import viewpoint_of
 
-
 IN_USE = (
     "port {} is in use, perhaps by a viewer that still runs.\n"
     "  End that one, choose another port, or --port 0 for any that is free."
