@@ -13,7 +13,7 @@ import viser
 from splatcert.viewer.card import Card, make_card
 from splatcert.viewer.colours import colour_of
 from splatcert.viewer.exhibit import Exhibit
-from splatcert.viewer.html import colour_bar
+from splatcert.viewer.html import card_words, colour_bar
 from splatcert.viewer.levels import Promise
 from splatcert.viewer.schedule import Paint
 from splatcert.viewer.viewpoint import Viewpoint, viewpoint_of
@@ -165,7 +165,7 @@ class CapturePanel:
         gui = self._client.gui
         self._card = gui.add_panel(visible=False)
         with self._card.add_tab("View"):
-            self._card_words = gui.add_markdown("")
+            self._card_words = gui.add_html("")
             blank = np.zeros((1, 1, 3), dtype=np.uint8)
             self._pictures = {
                 name: gui.add_image(blank, label=name, visible=False)
@@ -191,7 +191,7 @@ class CapturePanel:
         self._ask("card", paint)
 
     def _show(self, view: KnownView, card: Card) -> None:
-        self._card_words.content = card_words(view, card, self._promise)
+        self._card_words.content = card_words(view, card.words, self._promise.threshold)
         pictures = {"Photo": card.photo, "Render": card.render, "Misses": card.misses}
         for name, pixels in pictures.items():
             handle = self._pictures[name]
@@ -199,20 +199,6 @@ class CapturePanel:
                 handle.image = pixels
             handle.visible = pixels is not None
         self._card.visible = True
-
-
-def card_words(view: KnownView, card: Card, promise: Promise) -> str:
-    """What is known of a view, as Markdown."""
-    gets = promise.threshold * view.factor
-    told = [f"gets mean half-width {gets:.4f}" if math.isfinite(gets) else "its box is unbounded"]
-    if not math.isnan(view.needed):
-        told.append(f"needs {view.needed:.4f} at the certified beta")
-    return f"**{plain(view.name)}**, {view.role}: {', '.join(told)}.\n\n{card.words}"
-
-
-def plain(text: str) -> str:
-    """Text of a file name that Markdown shall leave alone."""
-    return "".join(f"\\{c}" if c in "\\`*_{}[]()<>#+-!|&~$" else c for c in text)
 
 
 def _ease(view: KnownView) -> tuple[bool, float]:

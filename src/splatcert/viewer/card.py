@@ -49,8 +49,8 @@ def make_card(
         return Card(f"No photograph of this view {why}.", render)
     if label_hash(labelled) != view.image:
         return Card("Its photograph is not the one that was certified, so it is not shown.", render)
-    photo = labelled.image()
-    counted = labelled.mask() if labelled.has_mask else None
+    photo = labelled.image().to(boxes.center)
+    counted = labelled.mask().to(boxes.center.device) if labelled.has_mask else None
     missed = ~boxes.contains(photo)
     return Card(
         _verdict(view, missed if counted is None else missed[counted], promise),
@@ -63,7 +63,7 @@ def make_card(
 def _verdict(view: KnownView, missed: Tensor, promise: Promise) -> str:
     """How many pixels miss, in words."""
     share = float(missed.double().mean())
-    met = "enough are inside" if share <= promise.beta else "**too many miss**"
+    met = "enough are inside" if share <= promise.beta else "too many miss"
     caution = " The model was fitted to this photo: no evidence." if view.role == "training" else ""
     return f"{100 * share:.1f}% of its pixels miss, {in_percent(promise.beta)} may: {met}.{caution}"
 

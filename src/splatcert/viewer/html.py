@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from html import escape
 
@@ -10,6 +11,7 @@ from splatcert.report.colours import STEPS, WidthScale, palette
 from splatcert.viewer.colours import UNBOUNDED
 from splatcert.viewer.frame import Frame, Mode
 from splatcert.viewer.levels import Promise
+from splatcert.viewer.views import KnownView
 
 GOOD, BAD, QUIET = "#51cf66", "#ff922b", "#909296"
 CAPTIONS: dict[Mode, str] = {
@@ -99,8 +101,7 @@ class Gauge:
             f'width:{right - left:.1f}%;background:#5c5f66;border-radius:3px"></div>'
             f'<div style="position:absolute;top:-3px;height:16px;width:3px;'
             f'left:calc({percent(factor):.1f}% - 1px);background:{GOOD if inside else BAD}"></div>'
-            "</div>"
-            + _line(f"calibration views {self.least:.2f} to {self.most:.2f}; training mean 1")
+            "</div>" + _line(f"calibration views {self.least:.2f} to {self.most:.2f}")
         )
 
 
@@ -124,5 +125,17 @@ def promise_words(promise: Promise) -> str:
     )
 
 
+def card_words(view: KnownView, verdict: str, threshold: float) -> str:
+    """What is known of one view, and what its photograph says."""
+    told = [f"gets mean half-width {_width(threshold * view.factor)}"]
+    if not math.isnan(view.needed):
+        told.append(f"needs {_width(view.needed)} at the certified beta")
+    return _block(
+        f"<b>{escape(view.name)}</b>, {view.role} view"
+        + _line(", ".join(told) + ".")
+        + f"<div>{escape(verdict)}</div>"
+    )
+
+
 def _width(value: float) -> str:
-    return "unbounded" if value == float("inf") else f"{value:.4f} ({255 * value:.1f} of 255)"
+    return f"{value:.4f} ({255 * value:.1f} of 255)" if math.isfinite(value) else "unbounded"

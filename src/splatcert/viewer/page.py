@@ -99,7 +99,11 @@ class ClientPage:
         self._capture.promise_changed(promise)
 
     def _ask(self, name: str, paint: Paint, *, adapts: bool = False) -> None:
-        self._loop.ask((self._client.client_id, name), paint, adapts=adapts)
+        def unless_gone(share: float) -> None:
+            if not self._gone:
+                paint(share)
+
+        self._loop.ask((self._client.client_id, name), unless_gone, adapts=adapts)
 
     def _ask_frame(self) -> None:
         viewpoint, exhibit = self._viewpoint, self._exhibit
@@ -107,8 +111,6 @@ class ClientPage:
 
         def paint(share: float) -> None:
             frame = draw(exhibit.certificate, viewpoint, look, share)
-            if self._gone:
-                return
             quality = STILL_QUALITY if share == 1 else MOVING_QUALITY
             scene = self._client.scene
             scene.set_background_image(frame.pixels, format="jpeg", jpeg_quality=quality)

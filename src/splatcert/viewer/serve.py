@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import errno
 import socket
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from io import StringIO
@@ -106,17 +105,14 @@ def _furnish(server: viser.ViserServer, exhibit: Exhibit) -> None:
 def _welcome(server: viser.ViserServer, exhibit: Exhibit, loop: RenderLoop) -> None:
     """Make a page for every client that comes, and clear up after it."""
     pages: dict[int, ClientPage] = {}
-    lock = threading.Lock()
 
     @server.on_client_connect
     def _(client: viser.ClientHandle) -> None:
-        page = ClientPage(exhibit, client, loop)
-        with lock:
-            pages[client.client_id] = page
+        page = pages[client.client_id] = ClientPage(exhibit, client, loop)
+        if client.client_id not in server.get_clients():  # it was here only for a moment
+            page.leave()
 
     @server.on_client_disconnect
-    def _(client: viser.ClientHandle) -> None:
-        with lock:
-            page = pages.pop(client.client_id, None)
-        if page is not None:
+    async def _(client: viser.ClientHandle) -> None:
+        if (page := pages.pop(client.client_id, None)) is not None:
             page.leave()
