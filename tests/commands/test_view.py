@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -30,6 +31,14 @@ def stored(tmp_path_factory) -> tuple[Path, Path]:
     save_ply(splats, folder / "model.ply")
     certificate = certify(made_capture(made_photos()), splats, predictor=None)
     return certificate.save(folder / "cert"), folder / "model.ply"
+
+
+@pytest.fixture
+def heeds_ctrl_c() -> Iterator[None]:
+    """What is started in the background would inherit that it ignores Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def refusal(capsys, *arguments: str) -> str:
@@ -72,7 +81,7 @@ def test_without_viser_it_says_how_to_get_it(monkeypatch, capsys):
     assert 'pip install "splatcert[view]"' in refusal(capsys, "nowhere")
 
 
-def test_it_serves_its_page_alone_and_ends_within_a_second_of_ctrl_c(stored):
+def test_it_serves_its_page_alone_and_ends_within_a_second_of_ctrl_c(stored, heeds_ctrl_c):
     certificate, model = map(str, stored)
     command = [sys.executable, "-m", "splatcert.cli", "view", certificate, "--model", model]
     with subprocess.Popen(
