@@ -16,11 +16,13 @@ from splatcert.viewer.exhibit import Exhibit
 from splatcert.viewer.html import card_words, colour_bar
 from splatcert.viewer.levels import Promise
 from splatcert.viewer.schedule import Paint
-from splatcert.viewer.viewpoint import Viewpoint, viewpoint_of
+from splatcert.viewer.viewpoint import Array, Viewpoint, viewpoint_of
 from splatcert.viewer.views import ROLES, KnownView, Role
 
 SIZES: dict[Role, float] = {"training": 0.012, "calibration": 0.025, "unlabelled": 0.025}
 """Of frusta, over the scene's extent."""
+NEAR = 0.2
+"""Distance of frusta that are not filled, over the scene's extent."""
 PREDICTED, NEEDED = "half-width it gets", "half-width it needs"
 NOWHERE = "choose a view"
 FLIGHT_STEPS, FLIGHT_SECONDS = 18, 0.6
@@ -46,6 +48,9 @@ class CapturePanel:
         self._chosen: KnownView | None = None
         self._flight: asyncio.Task[None] | None = None
         self._build_controls()
+        self._places = np.array([view.camera.centre for view in exhibit.views])
+        self._held_out = np.array([view.role != "training" for view in exhibit.views])
+        self._filled = np.zeros(len(exhibit.views), dtype=bool)
         self._frusta = [self._add_frustum(k, view) for k, view in enumerate(exhibit.views)]
         self._build_card()
 
@@ -53,6 +58,14 @@ class CapturePanel:
         """The client has gone."""
         if self._flight is not None:
             self._flight.cancel()
+
+    def moved(self, position: Array) -> None:
+        """Leave only the edges of frusta so near that their faces would veil the picture."""
+        far = np.linalg.norm(self._places - position, axis=1) > NEAR * self._exhibit.extent
+        filled = self._held_out & far
+        for index in np.flatnonzero(filled != self._filled):
+            self._frusta[index].variant = "filled" if filled[index] else "wireframe"
+        self._filled = filled
 
     def promise_changed(self, promise: Promise) -> None:
         """Other levels: other half-widths and misses."""
@@ -112,7 +125,6 @@ class CapturePanel:
             wxyz=place.wxyz,
             position=place.position,
             visible=view.role != "training",
-            variant="wireframe" if view.role == "training" else "filled",
             cast_shadow=False,
             receive_shadow=False,
         )
@@ -138,18 +150,10 @@ class CapturePanel:
     def _choose(self, view: KnownView) -> None:
         """Fly there and show it close up; called on the event loop, and does not wait."""
         self._chosen = view
-        self._look_out_of(view)
         self._ask_card()
         if self._flight is not None:
             self._flight.cancel()
         self._flight = asyncio.get_running_loop().create_task(self._fly(viewpoint_of(view.camera)))
-
-    def _look_out_of(self, chosen: KnownView) -> None:
-        """Leave only the edges of a frustum that is looked out of."""
-        for view, frustum in zip(self._exhibit.views, self._frusta, strict=True):
-            wanted = "wireframe" if view is chosen or view.role == "training" else "filled"
-            if frustum.variant != wanted:
-                frustum.variant = wanted
 
     async def _fly(self, goal: Viewpoint) -> None:
         camera = self._client.camera

@@ -33,6 +33,7 @@ class ClientPage:
         self._build_display()
         self._build_levels()
         self._capture = CapturePanel(exhibit, client, self._ask, self._promise)
+        self._capture.moved(self._viewpoint.position)
         client.camera.on_update(self._moved)
         self._ask_frame()
 
@@ -80,6 +81,7 @@ class ClientPage:
 
     async def _moved(self, camera: viser.CameraHandle) -> None:
         self._viewpoint = viewpoint_from(camera)
+        self._capture.moved(camera.position)
         self._ask_frame()
 
     async def _switch(self, _: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from io import StringIO
@@ -17,6 +18,8 @@ from splatcert.viewer.loop import RenderLoop
 from splatcert.viewer.page import ClientPage
 from splatcert.viewer.viewpoint import viewpoint_of
 
+PATIENCE = 0.3
+"""Seconds that clients have to close their connections."""
 IN_USE = (
     "port {} is in use, perhaps by a viewer that still runs.\n"
     "  End that one, choose another port, or --port 0 for any that is free."
@@ -85,8 +88,11 @@ def serving(
         yield server
     finally:
         loop.stop()
+        # Browsers may take seconds to say goodbye. The server need not be waited for.
+        leaving = threading.Thread(target=server.stop, daemon=True)
         with redirect_stdout(StringIO()):
-            server.stop()
+            leaving.start()
+            leaving.join(PATIENCE)
 
 
 def _furnish(server: viser.ViserServer, exhibit: Exhibit) -> None:
