@@ -107,5 +107,5 @@ def test_it_serves_its_page_alone_and_ends_soon_after_ctrl_c(stored, heeds_ctrl_
         process.send_signal(signal.SIGINT)
         rest = process.stdout.read()
         assert process.wait(5) == 0
-        assert time.monotonic() - started < 2  # one second, on a machine that is busy as well
+        assert time.monotonic() - started < 3  # one second, on a machine that is not busy
     assert "ended" in rest and "Traceback" not in rest

@@ -21,7 +21,7 @@ from splatcert.viewer.views import ROLES, KnownView, Role
 
 SIZES: dict[Role, float] = {"training": 0.012, "calibration": 0.025, "unlabelled": 0.025}
 """Of frusta, over the scene's extent."""
-NEAR = 0.2
+NEAR = 0.3
 """Distance of frusta that are not filled, over the scene's extent."""
 PREDICTED, NEEDED = "half-width it gets", "half-width it needs"
 NOWHERE = "choose a view"
