@@ -27,6 +27,7 @@ from splatcert.commands.report import Report
 from splatcert.commands.suggest import Suggest
 from splatcert.commands.train import Train
 from splatcert.commands.verify import Verify
+from splatcert.commands.view import View
 from splatcert.errors import InputError
 
 DONE, OURS, INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -46,6 +47,7 @@ Commands = (
     | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Learn, tyro.conf.subcommand("learn")]
     | Annotated[Render, tyro.conf.subcommand("render")]
+    | Annotated[View, tyro.conf.subcommand("view")]
     | Annotated[Suggest, tyro.conf.subcommand("suggest")]
     | Annotated[Export, tyro.conf.subcommand("export")]
 )
