@@ -8,7 +8,7 @@ target's predictor was learned on, so no label of the target chooses anything.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 
@@ -82,7 +82,7 @@ class Evidence:
     """By scene."""
     pool: str = "pool"
     """Whose predictor gives the view factors."""
-    protocol: Protocol = Protocol()
+    protocol: Protocol = field(default_factory=Protocol)
 
     @property
     def scenes(self) -> tuple[str, ...]:
@@ -115,6 +115,10 @@ class Evidence:
         except InputError:
             return False
         return True
+
+    def somewhere(self, *methods: str) -> list[str]:
+        """Those of the methods that some scene has."""
+        return [m for m in methods if any(self.can(m, study) for study in self.studies)]
 
     def prediction(self, study: Study) -> Prediction:
         """View factors by this evidence's pool."""

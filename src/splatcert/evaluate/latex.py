@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from splatcert.evaluate.table import Cell, Column, Table, written
+from splatcert.evaluate.table import Cell, Column, Table, column_of, written
 
 _SYMBOLS = {
     "b̃": r"$\widetilde b$",
@@ -47,7 +47,8 @@ def latex_table(table: Table) -> str:
     for place, row in enumerate(table.rows):
         if place and row.summary and not table.rows[place - 1].summary:
             lines.append(r"\midrule")
-        cells = [_cell(cell, c) for cell, c in zip(row.cells, table.columns, strict=True)]
+        columns = [column_of(row, column) for column in table.columns]
+        cells = [_cell(cell, c) for cell, c in zip(row.cells, columns, strict=True)]
         lines.append(_line([escaped(row.label), *cells]))
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from splatcert.evaluate.table import Cell, Column, Row, Table, written
+from splatcert.evaluate.table import Cell, Column, Row, Table, column_of, written
 
 
 def markdown_table(table: Table) -> str:
@@ -21,7 +21,10 @@ def _head(column: Column) -> str:
 
 def _row(row: Row, columns: tuple[Column, ...]) -> list[str]:
     label = f"**{row.label}**" if row.summary else row.label
-    return [label, *(_cell(cell, column) for cell, column in zip(row.cells, columns, strict=True))]
+    return [
+        label,
+        *(_cell(cell, column_of(row, c)) for cell, c in zip(row.cells, columns, strict=True)),
+    ]
 
 
 def _cell(cell: Cell, column: Column) -> str:

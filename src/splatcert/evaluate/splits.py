@@ -45,6 +45,21 @@ def draw_splits(views: int, calibration: int, count: int = 200, seed: int = 0) -
     return splits
 
 
+def draw_tested_splits(
+    views: int, calibration: int, tested: int, count: int = 200, seed: int = 0
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Calibration and test views, [count, views] each: more calibration, the same test views."""
+    if calibration + tested > views:
+        raise SplitError(f"{views} views are too few for {calibration} and {tested} test views")
+    generator = np.random.Generator(np.random.PCG64(seed))
+    splits, test = np.zeros((2, count, views), dtype=bool)
+    for split, kept in zip(splits, test, strict=True):
+        order = generator.permutation(views)
+        kept[order[:tested]] = True
+        split[order[tested : tested + calibration]] = True
+    return splits, test
+
+
 @dataclass(frozen=True, eq=False)
 class SplitEstimate:
     """Coverage of the view event and mean half-width, split by split."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from splatcert.errors import InputError
 
@@ -51,6 +51,8 @@ class Row:
     cells: tuple[Cell, ...]
     summary: bool = False
     """Set apart from the rows above, as means are."""
+    digits: int | None = None
+    """Of this row's numbers, if not those of the columns."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,11 @@ class Table:
     def has_paper(self) -> bool:
         """Whether a figure of the paper stands beside one of ours."""
         return any(cell.paper is not None for row in self.rows for cell in row.cells)
+
+
+def column_of(row: Row, column: Column) -> Column:
+    """How a column's numbers are written in one row."""
+    return column if row.digits is None else replace(column, digits=row.digits)
 
 
 def written(figure: Figure | None, column: Column) -> str:

@@ -23,6 +23,7 @@ def table_to_plain(table: Table) -> dict[str, Any]:
                 "label": row.label,
                 "cells": [_cell(cell) for cell in row.cells],
                 **({"summary": True} if row.summary else {}),
+                **({} if row.digits is None else {"digits": row.digits}),
             }
             for row in table.rows
         ],
@@ -44,6 +45,7 @@ def table_from_plain(plain: Any) -> Table:
                     row["label"],
                     tuple(_read_cell(cell) for cell in row["cells"]),
                     row.get("summary", False),
+                    row.get("digits"),
                 )
                 for row in plain["rows"]
             ),
