@@ -100,13 +100,11 @@ def normalisation(bench: Bench) -> Table:
         label="tab:norm",
         stub="λ",
         columns=tuple(Column(_norm_label(m), digits=4) for m in methods),
-        rows=(*rows, Row("Saving (%)", last, True)),
+        rows=(*rows, Row("Saving (%)", last, True, digits=1)),
         notes=(
             "Width relative to the constant scale, mean over scenes: lower is better. In bold the "
             "λ with the least. The saving is at the λ chosen without the target scene.",
-            f"GAVIS at κ = {maps['gavis'][0].map.removeprefix('gavis-')}."
-            if "gavis" in maps
-            else "",
+            *(f"{_norm_label(m)}: κ = {_kappa(maps[m][0])}." for m in maps if "gavis" in m),
         ),
     )
 
@@ -138,6 +136,10 @@ def _pool_choice(main: Evidence, method: str) -> tuple[Choice, list[Study]]:
     """The choice on all scenes that have a method's maps, and those scenes."""
     known = [study for study in main.studies if main.can(method, study)]
     return choose(known, variants(known[0], method), main.protocol), known
+
+
+def _kappa(choice: Choice) -> str:
+    return choice.map.removesuffix("-pv").removeprefix("gavis-")
 
 
 def _norm_label(method: str) -> str:
