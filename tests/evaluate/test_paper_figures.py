@@ -25,8 +25,10 @@ def source():
 
 
 def numbers(text):
+    """Every number and every yes or no, in order."""
     text = re.sub(r"Mip-NeRF~360|\{[A-Z]\w*-?\w*:[^}]*\}|10\^|\\times|[${}]", " ", text)
-    return [float(found) for found in re.findall(r"(?<![\w.])-?\d+(?:\.\d+)?", text)]
+    found = re.findall(r"(?<![\w.])-?\d+(?:\.\d+)?|\byes\b|\bno\b", text)
+    return [text if text in ("yes", "no") else float(text) for text in found]
 
 
 def rows(source, label):

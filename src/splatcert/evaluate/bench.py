@@ -12,6 +12,8 @@ from splatcert.evaluate.ratios import RatioCounts
 from splatcert.evaluate.study import Study
 
 BACKBONE, CENTRE = "fastgs", "model"
+FAMILIES = ("Tanks & Temples", "Deep Blending", "Mip-NeRF 360")
+"""The paper's, in its order; others follow."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,4 +51,9 @@ class Bench:
 
     def _of(self, backbone: str, centre: str) -> tuple[Study, ...]:
         found = [s for s in self.studies if (s.backbone, s.centre) == (backbone, centre)]
-        return tuple(sorted(found, key=lambda study: (study.family, study.scene)))
+        return tuple(sorted(found, key=_order))
+
+
+def _order(study: Study) -> tuple[int, str, str]:
+    known = FAMILIES.index(study.family) if study.family in FAMILIES else len(FAMILIES)
+    return known, study.family, study.scene

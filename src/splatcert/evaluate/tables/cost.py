@@ -45,8 +45,8 @@ def latency(bench: Bench) -> Table:
             Column("Four passes", "ms"),
             Column("Ensemble", "ms"),
             Column("Members"),
-            Column("One pass over four", "×", 2),
-            Column("Ours over ensemble", "×", 2),
+            Column("Speed-up over four passes", "×", 2),
+            Column("Speed-up over ensemble", "×", 2),
         ),
         rows=(*rows, _mean_row(rows, (6, 7))),
         notes=(

@@ -182,7 +182,7 @@ def _pool_rows(evidence: Evidence, source: str) -> list[Row]:
 
 def _pool_row(evidence: Evidence, text: str, published: str, source: str) -> Row:
     known = {name: _published(source, published, name) for name in ("full", "ensemble", "gap", "p")}
-    if published == "mixed":
+    if published == "mixed" and source != "centre":
         known["full"] = paper_text("mixed", "saving")
     won = [_published(source, published, name) for name in ("wins", "scenes")]
     against_constant = compare(evidence.savings("full"), np.zeros(len(evidence.studies)))
