@@ -40,9 +40,17 @@ class Coverage:
     @property
     def view_coverage(self) -> float:
         """Share of test views with enough pixels inside, mean over splits."""
+        return float(np.mean((self._enough & self.test).sum(1) / self.test.sum(1)))
+
+    @property
+    def successes(self) -> NDArray[np.bool_]:
+        """Whether each (split, test view) pair has enough pixels inside, flat."""
+        return self._enough[self.test]
+
+    @property
+    def _enough(self) -> NDArray[np.bool_]:
         needed = np.array([ceil_rank(int(n), 1 - self.beta) for n in self.pixels])
-        success = (self.inside >= needed) & self.test
-        return float(np.mean(success.sum(1) / self.test.sum(1)))
+        return self.inside >= needed
 
     @property
     def fractions(self) -> Array:
