@@ -256,12 +256,16 @@ def _study(header: dict[str, Any], arrays: Arrays) -> Study:
         )
         for name, plain in header["predictions"].items()
     }
-    texts = ("scene", "family", "backbone", "centre")
     return Study(
-        **{name: str(header[name]) for name in texts},
+        scene=str(header["scene"]),
+        family=str(header["family"]),
+        backbone=str(header["backbone"]),
+        centre=str(header["centre"]),
         names=tuple(header["names"]),
         betas=tuple(parse_level(text, "beta") for text in header["betas"]),
-        **{name: arrays[name] for name in ("pixels", "psnr", "field_means")},
+        pixels=arrays["pixels"],
+        psnr=arrays["psnr"],
+        field_means=arrays["field_means"],
         maps=maps,
         predictions=predictions,
         facts={name: float(value) for name, value in header["facts"].items()},
