@@ -223,7 +223,8 @@ class _Cluster:
 
     @property
     def has_room(self) -> bool:
-        return True
+        # Nodes come and go; what is not sent yet keeps its place in the order.
+        return len(self._tasks) < max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
     def start(self, job: Job) -> None:
         self._tasks[self._remote(job.function).remote(*job.arguments)] = job

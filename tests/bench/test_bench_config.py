@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The TOML file of a bench: what it may say, and what is refused by name."""
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 
 from splatcert.bench.profiles import PROFILES, read_config
-from splatcert.bench.settings import BenchError
+from splatcert.bench.settings import BenchConfig, BenchError
 
 SCENES = """
 [[scene]]
@@ -96,3 +97,13 @@ def test_the_file_of_the_real_captures_names_ten_scenes_and_no_machine():
     assert len(config.scene) == 10 and config.profile == "cpu"
     assert not any(Path(entry.path or "/").is_absolute() for entry in config.scene)
     assert set(config.pools()["strict"]["garden"]) == {"truck", "train", "drjohnson", "playroom"}
+
+
+def test_the_documentation_names_every_key():
+    page = (Path(__file__).parents[2] / "docs" / "bench.md").read_text()
+    for part in dataclasses.fields(BenchConfig):
+        kind = type(getattr(PROFILES["cpu"], part.name))
+        assert part.name in page
+        if part.name not in ("train", "field", "learn") and dataclasses.is_dataclass(kind):
+            missing = [f.name for f in dataclasses.fields(kind) if f"{f.name}`" not in page]
+            assert not missing, (part.name, missing)

@@ -138,7 +138,7 @@ def _fold_targets(bench: Bench, scene: str) -> Task:
         arguments=(model,),
         settings={"folds": len(folds), "resolution": bench.member_side},
         outputs=(model.fold_views,),
-        after=(f"{scene}/certify", *_member_jobs(model), *folds),
+        after=(f"{scene}/certify", *folds),
     )
 
 

@@ -62,10 +62,11 @@ Tell = Callable[[State, Outcome | None], None]
 class Forecast:
     """How long the rest will take, from jobs of the same kind."""
 
-    def __init__(self, tasks: Sequence[Task], at_once: int) -> None:
+    def __init__(self, tasks: Sequence[Task]) -> None:
         self._open = Counter(task.stage for task in tasks)
         self._seconds: dict[str, list[float]] = {}
-        self._at_once = max(1, at_once)
+        self.at_once = 1
+        """Most jobs that were seen running together."""
 
     def know(self, stage: str, seconds: float) -> None:
         """A job of this kind took that long, now or in an earlier run."""
@@ -82,7 +83,7 @@ class Forecast:
         means = {stage: sum(s) / len(s) for stage, s in self._seconds.items()}
         usual = sum(means.values()) / len(means)
         work = sum(count * means.get(stage, usual) for stage, count in self._open.items())
-        return work / self._at_once
+        return work / self.at_once
 
 
 def run_bench(
@@ -104,7 +105,7 @@ def _run(
     kinds = {task.name: task.stage for task in tasks}
     todo = _left(stamps, tasks)
     state = State(total=len(tasks), done=len(tasks) - len(todo))
-    forecast = Forecast(todo, workers)
+    forecast = Forecast(todo)
     for task in tasks:
         if stamp := read_stamp(stamps, task.name):
             forecast.know(task.stage, stamp.seconds)
@@ -115,6 +116,7 @@ def _run(
     ]
 
     def watch(running: Sequence[str]) -> None:
+        forecast.at_once = max(forecast.at_once, len(running))
         state.running, state.left = tuple(running), forecast.left()
         if tell is not None:
             tell(state, None)
@@ -128,10 +130,11 @@ def _run(
             state.done += 1
             if outcome.result is not None:
                 forecast.know(kinds[outcome.job.name], outcome.result)
+        state.running = tuple(n for n in state.running if n != outcome.job.name)
         state.left = forecast.left()
         if tell is not None:
             tell(state, outcome)
-    state.running = ()
+    state.left = None
     return state
 
 

@@ -116,8 +116,8 @@ def fold_targets(model: Model) -> None:
     """
     bench = model.bench
     small, scene = bench.load(model.scene, members=True), bench.load(model.scene)
-    certificate, fitted = fitted_model(model, scene)
-    views: SceneViews = SceneViews.load(model.certificate / VIEWS)
+    _, fitted = fitted_model(model, scene)
+    views = SceneViews.load(model.certificate / VIEWS)
     folds = folds_of(small.training.names, bench.config.members.folds)
     oracle = np.array(views.training.oracle)
     background = bench.config.train.background

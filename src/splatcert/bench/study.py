@@ -49,16 +49,19 @@ PICTURED = {"easiest": 0.0, "median": 0.5, "hardest": 1.0}
 
 
 def fitted_model(model: Model, scene: Scene) -> tuple[Certificate, Fitted]:
-    """The model with its certificate and, for the scene's first model, its ensemble."""
-    bench = model.bench
+    """The model with its certificate, and what its training views gave."""
     certificate = load_certificate(model.certificate, load_splats(model.run / "splats.ply"))
-    count = bench.config.members.count if model.is_main else 0
-    members = None
-    if count:
-        runs = [bench.member(model.scene, k) / "splats.ply" for k in range(count)]
-        members = Members([load_splats(run) for run in runs], bench.member_side or None)
-    backend = bench.config.backend
-    return certificate, Fitted(certificate.observed, scene.training, members, backend)
+    backend = model.bench.config.backend
+    return certificate, Fitted(certificate.observed, scene.training, backend=backend)
+
+
+def members_of(model: Model) -> Members | None:
+    """The ensemble, which belongs to a scene's first model."""
+    bench = model.bench
+    if not (model.is_main and bench.config.members.count):
+        return None
+    runs = [bench.member(model.scene, k) for k in range(bench.config.members.count)]
+    return Members([load_splats(run / "splats.ply") for run in runs], bench.member_side or None)
 
 
 def make_study(model: Model) -> None:
@@ -66,6 +69,7 @@ def make_study(model: Model) -> None:
     scene = model.bench.load(model.scene)
     refuse_few(scene, model)
     certificate, fitted = fitted_model(model, scene)
+    fitted = replace(fitted, members=members_of(model))
     methods = [
         name
         for name in model.bench.config.study.methods
