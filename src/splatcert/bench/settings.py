@@ -13,6 +13,7 @@ from splatcert.conformal.levels import parse_level
 from splatcert.errors import InputError
 
 Density = Literal["fastgs", "vanilla"]
+MAIN_DENSITY: Density = "fastgs"
 FORBIDDEN = set('/\\:*?"<>|') | {" "}
 """Characters that a scene's name may not have, since it becomes a folder."""
 
@@ -148,6 +149,11 @@ class BenchConfig:
             names = Counter(entry.name for entry in entries)
             if twice := [name for name, count in names.items() if count > 1]:
                 raise BenchError(f"two entries [[{kind}]] are called {twice[0]!r}")
+        if self.train.density != MAIN_DENSITY:
+            raise BenchError(
+                f"train.density is {MAIN_DENSITY} in a bench, as in the paper's main tables; for "
+                f'another rule beside it, give scenes densities = ["{self.train.density}"]'
+            )
         known = {entry.name for entry in self.scene}
         for entry in self.pool:
             if unknown := [n for n in (*entry.sources, *entry.targets) if n not in known]:

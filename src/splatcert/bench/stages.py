@@ -57,6 +57,11 @@ def refuse_other_views(run: Path, scene: Scene, model: Model) -> None:
                 f"{key.replace('_', ' ')} differ.\n"
                 "  Set capture.holdout and capture.resolution as it was trained, or train again."
             )
+    if (rule := stored.get("config", {}).get("density")) != model.density:
+        raise BenchError(
+            f"{run} was trained with density rule {rule!r}, the main models of a bench with "
+            f"{model.density!r}.\n  Leave it out: the bench trains this scene itself."
+        )
 
 
 def train_member(bench: Bench, scene: str, index: int) -> None:
