@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from splatcert.jobs import Job, JobError, NotBegun, run_jobs
+from splatcert.jobs import ClusterError, Job, JobError, NotBegun, run_jobs
 
 
 def write(path: Path, needed: tuple[Path, ...] = ()) -> str:
@@ -68,3 +68,12 @@ def test_waiting_for_what_does_not_come_before_is_refused():
         list(run_jobs([Job("a", fail, ("",), after=("b",)), Job("b", fail, ("",))]))
     with pytest.raises(ValueError, match="two jobs"):
         list(run_jobs([Job("a", fail, ("",)), Job("a", fail, ("",))]))
+
+
+def test_a_cluster_that_does_not_answer_is_told_at_once():
+    pytest.importorskip("ray")
+    started = time.monotonic()
+    for address in ("127.0.0.1:1", "nonsense"):
+        with pytest.raises(ClusterError, match="no Ray cluster answers"):
+            list(run_jobs([Job("a", fail, ("",))], ray_address=address))
+    assert time.monotonic() - started < 60

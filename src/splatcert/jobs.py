@@ -8,8 +8,10 @@ those that wait for it, and no others.
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing import connection
@@ -251,7 +253,15 @@ def _connect(address: str) -> Any:
         raise ClusterError("--ray needs the ray package: pip install 'splatcert[ray]'.") from error
     if not ray.is_initialized():
         try:
-            ray.init(address=address, log_to_driver=False)
-        except (ConnectionError, ValueError) as error:
+            _knock(address)
+            ray.init(address=address, log_to_driver=False, logging_level=logging.WARNING)
+        except (OSError, ValueError, RuntimeError) as error:
             raise ClusterError(f"no Ray cluster answers at {address!r}: {error}.") from error
     return ray
+
+
+def _knock(address: str) -> None:
+    """Fail at once where nobody listens at host:port; Ray itself would try for minutes."""
+    host, _, port = address.rpartition(":")
+    if port.isdecimal() and "/" not in host:
+        socket.create_connection((host, int(port)), timeout=5).close()

@@ -14,8 +14,10 @@ OUT/jobs/NAME.json              stamps of finished jobs
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from splatcert.bench.settings import BenchConfig, BenchError, Density, SceneEntry
 from splatcert.config import TrainConfig
@@ -132,6 +134,10 @@ class Model:
     def config(self) -> TrainConfig:
         """How it is trained."""
         return replace(self.bench.config.train, density=self.density)
+
+    def trained_with(self) -> dict[str, Any]:
+        """Settings that the run was really trained with; a given one may have had its own."""
+        return json.loads((self.run / "train.json").read_text())["request"]["config"]
 
     @property
     def certificate(self) -> Path:

@@ -139,14 +139,14 @@ def assemble(
     model: Model, certificate: Certificate, scored: Scored, batch: Batch, facts: dict[str, float]
 ) -> Study:
     """The study, with what a reader must know of where it comes from."""
-    config, record = model.bench.config, certificate.record
+    config, record, trained = model.bench.config, certificate.record, model.trained_with()
     calibration = record.calibration
     width, height = _size(batch)
     settings = {
         "profile": config.profile,
         "resolution": f"{width}x{height}",
-        "iterations": str(config.train.iterations),
-        "seed": str(config.train.seed),
+        "iterations": str(trained["iterations"]),
+        "seed": str(trained["seed"]),
         "members": str(config.members.count if model.is_main else 0),
         "member resolution": str(model.bench.member_side),
         "member iterations": str(config.members.iterations),
