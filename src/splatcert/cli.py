@@ -21,6 +21,7 @@ from splatcert.commands.demo import Demo
 from splatcert.commands.inspect import Inspect
 from splatcert.commands.learn import Learn
 from splatcert.commands.render import Render
+from splatcert.commands.results import Results
 from splatcert.commands.train import Train
 from splatcert.commands.verify import Verify
 from splatcert.errors import InputError
@@ -40,6 +41,7 @@ Commands = (
     | Annotated[Verify, tyro.conf.subcommand("verify")]
     | Annotated[Learn, tyro.conf.subcommand("learn")]
     | Annotated[Render, tyro.conf.subcommand("render")]
+    | Annotated[Results, tyro.conf.subcommand("results")]
 )
 
 

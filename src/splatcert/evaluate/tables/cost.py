@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from splatcert.evaluate.bench import Bench
+from splatcert.evaluate.bench_studies import BenchStudies
 from splatcert.evaluate.evidence import MissingError
 from splatcert.evaluate.paper import paper
 from splatcert.evaluate.study import DIRECTIONS, Study
@@ -15,7 +15,7 @@ from splatcert.evaluate.table import Cell, Column, Figure, Row, Table
 from splatcert.evaluate.tables.cells import cell
 
 
-def latency(bench: Bench) -> Table:
+def latency(bench: BenchStudies) -> Table:
     """One query: ours in one pass, in the paper's four, and an ensemble (tab:latency)."""
     names = ("latency.one_pass", "latency.four_passes", "latency.ensemble")
     rows = []
@@ -56,7 +56,7 @@ def latency(bench: Bench) -> Table:
     )
 
 
-def training(bench: Bench) -> Table:
+def training(bench: BenchStudies) -> Table:
     """Wall time before the first query: one model and its field, or all members."""
     names = ("seconds.train", "seconds.post", "seconds.members")
     rows = []
@@ -78,7 +78,7 @@ def training(bench: Bench) -> Table:
     )
 
 
-def packing(bench: Bench) -> Table:
+def packing(bench: BenchStudies) -> Table:
     """Largest relative difference between one pass and four (packing exactness)."""
     names = ("packing.maps", "packing.features")
     published = (Figure(0.0), Figure(6.23e-8))
@@ -101,7 +101,7 @@ def packing(bench: Bench) -> Table:
     )
 
 
-def visibility(bench: Bench) -> Table:
+def visibility(bench: BenchStudies) -> Table:
     """GAVIS visibility in seen and unseen directions (its sanity check)."""
     rows, known = [], "visibility"
     for study in bench.main.studies:
@@ -129,7 +129,7 @@ def visibility(bench: Bench) -> Table:
     )
 
 
-def _knowing(bench: Bench, names: Sequence[str]) -> list[Study]:
+def _knowing(bench: BenchStudies, names: Sequence[str]) -> list[Study]:
     found = [s for s in bench.main.studies if all(name in s.facts for name in names)]
     if not found:
         raise MissingError(f"no study measured {' and '.join(names)}")
