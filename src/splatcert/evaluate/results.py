@@ -103,7 +103,9 @@ def make_results(bench: BenchStudies, settings: Mapping[str, str]) -> dict[str, 
         "charts": [asdict(chart) for chart in charts],
         "pictures": [{"name": p.name, "title": p.title, "caption": p.caption} for p in panels],
         "missing": missing,
-        "studies": [_plain_study(bench, study) for study in bench.studies],
+        "studies": [
+            _plain_study(bench, study) for study in sorted(bench.studies, key=lambda s: s.key)
+        ],
     }
 
 
