@@ -33,8 +33,8 @@ VIEWS = {"train": 30, "bonsai": 31}
 @pytest.fixture(scope="module")
 def made():
     scenes = [MadeScene(scene, VIEWS.get(scene, 24)) for scene in FAMILIES]
-    scenes += [MadeScene("truck", backbone="vanilla"), MadeScene("bicycle", backbone="vanilla")]
-    return scenes + [MadeScene(scene, centre="ensemble-mean") for scene in FAMILIES]
+    scenes += [MadeScene(scene, 14, backbone="vanilla") for scene in ("truck", "bicycle")]
+    return scenes + [MadeScene(scene, 14, centre="ensemble-mean") for scene in FAMILIES]
 
 
 @pytest.fixture(scope="module")

@@ -40,13 +40,14 @@ def test_markdown():
         "| Ours, a × b̃ | **22.1 [17.7, 27.1]** *(22.1 [17.7, 27.1])* | 1.1e-06 | 7/13 |\n"
         "| **Mean** | −0.04 | – | 13 |\n"
         "\n"
-        "A note of 10%.\n"
+        "A note of 10%. In brackets the paper's own figures, at its resolution and with its "
+        "backbone.\n"
     )
 
 
 def test_latex():
     text = latex_table(TABLE)
-    assert r"\caption{Width \& coverage. A note of 10\%.}" in text
+    assert r"\caption{Width \& coverage. A note of 10\%. In brackets the paper's" in text
     assert r"\begin{tabular}{lrrr}" in text
     ours = r"\textbf{22.1 [17.7, 27.1]} {\footnotesize\textit{(22.1 [17.7, 27.1])}}"
     assert rf"Ours, a $\times$ $\widetilde b$ & {ours} & 1.1e-06 & 7/13 \\" in text

@@ -211,7 +211,8 @@ def _draw_widths(axes: Axes, widths: Mapping[str, NDArray[np.float64]]) -> None:
             label=_text(text),
         )
     axes.set(xlabel="held-out views, easy to hard", ylabel="mean half-width", ylim=(0, None))
-    axes.legend(loc="upper left")
+    axes.margins(y=0.08)
+    axes.legend(loc="lower right")
 
 
 def _marked(render: NDArray[np.uint8], misses: NDArray[np.bool_]) -> NDArray[np.uint8]:

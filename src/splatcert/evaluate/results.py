@@ -214,9 +214,9 @@ def _plain_study(bench: BenchStudies, study: Study) -> dict[str, Any]:
         "family": study.family,
         "backbone": study.backbone,
         "centre": study.centre,
-        "settings": dict(study.settings),
+        "settings": dict(sorted(study.settings.items())),
         "facts": {n: v for n, v in sorted(study.facts.items()) if not n.startswith(TIMED)},
-        "hashes": dict(study.hashes),
+        "hashes": dict(sorted(study.hashes.items())),
         "sources": list(evidence.prediction(study).sources) if "full" in scales else [],
         "chosen": {
             m: [c.map, str(c.weight)]

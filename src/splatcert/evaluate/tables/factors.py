@@ -104,7 +104,7 @@ def normalisation(bench: BenchStudies) -> Table:
         notes=(
             "Width relative to the constant scale, mean over scenes: lower is better. In bold the "
             "λ with the least. The saving is at the λ chosen without the target scene.",
-            *(f"{_norm_label(m)}: κ = {_kappa(maps[m][0])}." for m in maps if "gavis" in m),
+            *(f"{_norm_label(m)}, at κ = {_kappa(maps[m][0])}." for m in maps if "gavis" in m),
         ),
     )
 

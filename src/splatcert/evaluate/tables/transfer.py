@@ -21,6 +21,7 @@ from splatcert.evaluate.tables.cells import (
     known_mean,
     known_savings,
     label,
+    listed,
     mean_cell,
     saving_cell,
     wins,
@@ -51,14 +52,19 @@ def transfer(bench: BenchStudies) -> Table:
 
 def centre(bench: BenchStudies) -> Table:
     """The same with the ensemble mean as centre of all boxes (predictive-centre control)."""
-    rows = _pool_rows(bench.evidence(centre="ensemble-mean").having("full", "ensemble"), "centre")
+    evidence = bench.evidence(centre="ensemble-mean").having("full", "ensemble")
+    rows = _pool_rows(evidence, "centre")
+    sizes = sorted({study.settings.get("resolution", "unknown") for study in evidence.studies})
     return Table(
         name="centre",
         title="The ensemble mean as centre",
         stub="Pool of source scenes",
         columns=_COLUMNS,
         rows=tuple(rows),
-        notes=("Both scales around the ensemble's mean image instead of one model's render.",),
+        notes=(
+            "Both scales around the ensemble's mean image instead of one model's render, at "
+            f"{listed(sizes)}.",
+        ),
     )
 
 
