@@ -22,6 +22,7 @@ from splatcert.commands.demo import Demo
 from splatcert.commands.inspect import Inspect
 from splatcert.commands.learn import Learn
 from splatcert.commands.render import Render
+from splatcert.commands.results import Results
 from splatcert.commands.train import Train
 from splatcert.commands.verify import Verify
 from splatcert.errors import InputError
@@ -42,6 +43,7 @@ Commands = (
     | Annotated[Learn, tyro.conf.subcommand("learn")]
     | Annotated[Render, tyro.conf.subcommand("render")]
     | Annotated[Bench, tyro.conf.subcommand("bench")]
+    | Annotated[Results, tyro.conf.subcommand("results")]
 )
 
 

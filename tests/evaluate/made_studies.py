@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import zlib
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 
@@ -53,6 +54,7 @@ class MadeScene:
             "gavis-64": 0.4 * known[2] * blur[2],
         }
 
+    @cache  # noqa: B019, a test's scenes live as long as the test
     def study(self) -> Study:
         maps = {}
         for name, raw in self.raw.items():
@@ -75,6 +77,7 @@ class MadeScene:
             hashes={"splats": "ab" * 32},
         )
 
+    @cache  # noqa: B019
     def ratios(self) -> RatioCounts:
         counted = {}
         for name in ("gsu", "ensemble", "gsu-pv"):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from splatcert.evaluate.bench import Bench
+from splatcert.evaluate.bench_studies import BenchStudies
 from splatcert.evaluate.evidence import Evidence, MissingError
 from splatcert.evaluate.splits import calibration_size
 from splatcert.evaluate.tables.cells import BASELINES, label, mean_of
@@ -36,7 +36,7 @@ class Chart:
     data: Mapping[str, Any]
 
 
-def level_chart(bench: Bench) -> Chart:
+def level_chart(bench: BenchStudies) -> Chart:
     """View-event coverage against the level asked for (fig:validity-efficiency, a)."""
     pooled, by_views = curve_points(bench)
     data = {
@@ -52,7 +52,7 @@ def level_chart(bench: Bench) -> Chart:
     return Chart("level", "Does calibration control the view event?", caption, data)
 
 
-def saving_chart(bench: Bench) -> Chart:
+def saving_chart(bench: BenchStudies) -> Chart:
     """Savings of all scales, scene by scene (fig:validity-efficiency, b)."""
     main = bench.main
     methods = main.somewhere(*BASELINES, "full", "oracle")
@@ -64,7 +64,7 @@ def saving_chart(bench: Bench) -> Chart:
     return Chart("saving", "Width saved at matched coverage", caption, _strips(evidence, methods))
 
 
-def strict_chart(bench: Bench) -> Chart:
+def strict_chart(bench: BenchStudies) -> Chart:
     """The two factors under strict family holdout (fig:validity-efficiency, c)."""
     strict = bench.main.by("strict")
     methods = strict.somewhere("a", "shape", "full", "ensemble", "oracle")
@@ -76,7 +76,7 @@ def strict_chart(bench: Bench) -> Chart:
     return Chart("strict", "Strict family holdout", caption, _strips(evidence, methods))
 
 
-def distribution_chart(bench: Bench) -> Chart:
+def distribution_chart(bench: BenchStudies) -> Chart:
     """Covered share of a view's pixels as a distribution over test views (fig:cdf)."""
     curves = []
     for method in READ:
@@ -122,7 +122,7 @@ def distribution_chart(bench: Bench) -> Chart:
     return Chart("distribution", "The view event as a distribution", caption, data)
 
 
-def coverage_chart(bench: Bench) -> Chart:
+def coverage_chart(bench: BenchStudies) -> Chart:
     """View-CP coverage of every scene and scale, and where theory puts it (thm:validity)."""
     main, alpha = bench.main, bench.protocol.alpha
     methods = main.somewhere("constant", *BASELINES, "a", "shape", "full")
@@ -147,7 +147,7 @@ def coverage_chart(bench: Bench) -> Chart:
     return Chart("coverage", "View-CP coverage, all scenes and scales", caption, {"scenes": scenes})
 
 
-CHARTS: Mapping[str, Callable[[Bench], Chart]] = {
+CHARTS: Mapping[str, Callable[[BenchStudies], Chart]] = {
     "coverage": coverage_chart,
     "level": level_chart,
     "distribution": distribution_chart,

@@ -185,7 +185,7 @@ def evaluate(scale: Scale, protocol: Protocol, alpha: Fraction, calibration: int
     """A scale on the protocol's splits."""
     if calibration < views_needed(alpha):
         raise MissingError(f"{calibration} calibration views have no finite threshold at {alpha}")
-    splits = draw_splits(scale.scores.size, calibration, protocol.splits, protocol.seed)
+    splits = _splits(scale.scores.size, calibration, protocol.splits, protocol.seed)
     return evaluate_splits(scale.scores, scale.means, alpha, splits)
 
 
@@ -209,6 +209,9 @@ def choose(sources: Sequence[Study], names: Sequence[str], protocol: Protocol) -
 def pool_width(studies: Sequence[Study], name: str, weight: Fraction, protocol: Protocol) -> float:
     """Mean over scenes of a map's width relative to the constant scale's."""
     return float(np.mean([_relative_width(study, name, weight, protocol) for study in studies]))
+
+
+_splits = lru_cache(maxsize=64)(draw_splits)
 
 
 @lru_cache(maxsize=1 << 14)

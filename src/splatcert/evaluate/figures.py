@@ -68,23 +68,24 @@ def write_panel(path: Path, panel: Panel) -> None:
     columns = 1 + len(panel.rows[0].boxes) + (0 if panel.widths else 1)
     ratios = [CELL] * columns + ([1.2 * CELL] if panel.widths else [])
     size = sum(ratios) + 0.9, len(panel.rows) * (CELL * height / width + 0.3) + 0.3
+    widest = max(map(_widest, panel.rows))
     with _figure(size, path) as figure:
         grid = figure.add_gridspec(len(panel.rows), len(ratios), width_ratios=ratios)
         for at, row in enumerate(panel.rows):
             axes = [figure.add_subplot(grid[at, column]) for column in range(columns)]
-            _draw_row(figure, axes, row, misses=not panel.widths, heads=at == 0)
+            top = widest if panel.widths else _widest(row)
+            _draw_row(figure, axes, row, top, misses=not panel.widths, heads=at == 0)
         if panel.widths:
             _draw_widths(figure.add_subplot(grid[:, -1]), panel.widths)
 
 
 def _draw_level(axes: Axes, data: Mapping[str, Any]) -> None:
     levels = data["levels"]
-    axes.plot(levels, levels, color=MUTED, linestyle="--", linewidth=1)
-    axes.text(52, 49.5, "what was asked for", color=MUTED, fontsize=8, rotation=28, va="top")
     for key, text, colour in (("views", "View-CP", OURS), ("pooled", "pixel-pooled", OTHER)):
         line = data[key]
         axes.fill_between(levels, line["low"], line["high"], color=colour, alpha=0.15, linewidth=0)
         axes.plot(levels, line["mean"], color=colour, marker="o", markersize=4, label=text)
+    axes.plot(levels, levels, color=MUTED, linestyle="--", linewidth=1, label="asked for")
     axes.set(xlabel="level γ = 1 − α = 1 − β (%)", ylabel="view-event coverage (%)", ylim=(35, 101))
     axes.legend(loc="upper left")
 
@@ -121,7 +122,7 @@ def _draw_coverage(axes: Axes, data: Mapping[str, Any]) -> None:
             noise = 2 * point["noise"]
             axes.errorbar(
                 across, point["coverage"], noise, color=colour, marker="o", markersize=3.5,
-                linewidth=1, label=point["label"] if at == 0 else None,
+                linewidth=1, label=_text(point["label"]) if at == 0 else None,
             )  # fmt: skip
     axes.set_xticks(range(len(scenes)))
     names = [f"{scene['scene'].replace('_', ' ')}\nm = {scene['m']}" for scene in scenes]
@@ -144,7 +145,7 @@ def _draw_strips(axes: Axes, data: Mapping[str, Any]) -> None:
         axes.plot(strip["mean"], at, "D", color=colour, markersize=7, markeredgecolor="white")
     axes.axvline(0, color=INK, linewidth=1)
     axes.set_yticks(range(len(strips)))
-    axes.set_yticklabels([strip["label"] for strip in reversed(strips)])
+    axes.set_yticklabels([_text(strip["label"]) for strip in reversed(strips)])
     axes.grid(axis="y", visible=False)
     axes.set(xlabel="width saved against the constant scale (%)", ylim=(-0.6, len(strips) - 0.4))
 
@@ -160,9 +161,8 @@ DRAWINGS: Mapping[str, Callable[[Axes, Mapping[str, Any]], None]] = {
 
 
 def _draw_row(
-    figure: Figure, axes: Sequence[Axes], row: PanelRow, *, misses: bool, heads: bool
+    figure: Figure, axes: Sequence[Axes], row: PanelRow, top: float, *, misses: bool, heads: bool
 ) -> None:
-    top = max(float(np.quantile(box.half_width, 0.995)) for box in row.boxes)
     axes[0].imshow(row.render)
     axes[0].set_ylabel(row.label)
     drawn = None
@@ -171,7 +171,7 @@ def _draw_row(
         mean = float(box.half_width.mean())
         place.set_xlabel(f"mean {mean:.3f}, {100 * box.covered:.0f}% inside", fontsize=8)
         if heads:
-            place.set_title(f"half-width: {box.label}", fontsize=9)
+            place.set_title(f"half-width: {_text(box.label)}", fontsize=9)
     if heads:
         axes[0].set_title("render", fontsize=9)
     if misses:
@@ -190,13 +190,29 @@ def _draw_row(
         bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
 
 
+def _widest(row: PanelRow) -> float:
+    """Top of a row's colours; a few pixels may lie above."""
+    return max(float(np.quantile(box.half_width, 0.995)) for box in row.boxes)
+
+
+def _text(label: str) -> str:
+    """A label as Matplotlib sets it: its fonts place our combining marks badly."""
+    return label.replace("b̃", r"$\tilde{b}$").replace("b̄", r"$\bar{b}$")
+
+
 def _draw_widths(axes: Axes, widths: Mapping[str, NDArray[np.float64]]) -> None:
     for (text, values), colour in zip(widths.items(), (OTHER, OURS), strict=False):
         axes.plot(
-            np.arange(1, len(values) + 1), values, "o-", color=colour, markersize=3, label=text
+            np.arange(1, len(values) + 1),
+            values,
+            "o-",
+            color=colour,
+            markersize=3,
+            label=_text(text),
         )
     axes.set(xlabel="held-out views, easy to hard", ylabel="mean half-width", ylim=(0, None))
-    axes.legend(loc="upper left")
+    axes.margins(y=0.08)
+    axes.legend(loc="lower right")
 
 
 def _marked(render: NDArray[np.uint8], misses: NDArray[np.bool_]) -> NDArray[np.uint8]:

@@ -36,7 +36,7 @@ def latex_table(table: Table) -> str:
     heads = [table.stub, *(_head(column) for column in table.columns)]
     lines = [
         r"\begin{table}",
-        rf"\caption{{{escaped(' '.join([table.title + '.', *table.notes]))}}}",
+        rf"\caption{{{escaped(' '.join([table.title + '.', *table.remarks]))}}}",
         rf"\label{{{table.label or 'tab:' + table.name}}}",
         r"\centering",
         rf"\begin{{tabular}}{{l{'r' * len(table.columns)}}}",

@@ -11,8 +11,7 @@ def markdown_table(table: Table) -> str:
     heads = [table.stub, *(_head(column) for column in table.columns)]
     lines = [_line(heads), _line(["---", *("--:" for _ in table.columns)])]
     lines += [_line(_row(row, table.columns)) for row in table.rows]
-    notes = [note for note in table.notes if note]
-    return "\n".join([*lines, "", *(f"{note}\n" for note in notes)]).rstrip() + "\n"
+    return "\n".join([*lines, "", " ".join(table.remarks)]).rstrip() + "\n"
 
 
 def _head(column: Column) -> str:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from splatcert.conformal.calibrate import threshold_of
 from splatcert.evaluate import scales
-from splatcert.evaluate.bench import Bench
+from splatcert.evaluate.bench_studies import BenchStudies
 from splatcert.evaluate.evidence import Evidence, MissingError
 from splatcert.evaluate.pictures import ViewPicture
 from splatcert.evaluate.splits import calibration_size, draw_splits
@@ -60,7 +60,7 @@ class Panel:
     """By label of the scale, in order of the views' difficulty, [V]."""
 
 
-def extremes_panel(bench: Bench) -> Panel:
+def extremes_panel(bench: BenchStudies) -> Panel:
     """Easiest and hardest view of a scene: where the view factor acts (fig:nullspace)."""
     evidence, pictured = _pictured(bench, 2)
     study = min(evidence.studies, key=lambda s: (s.scene != PREFERRED, s.scene))
@@ -79,13 +79,14 @@ def extremes_panel(bench: Bench) -> Panel:
         "does not change the order of pixels within a view, so the two maps of a row look alike; "
         "it changes their level. Pixels inside their boxes: easiest "
         f"{covered[0]:.0f}% and {covered[1]:.0f}%, hardest {covered[2]:.0f}% and "
-        f"{covered[3]:.0f}%, with b̃ alone and with a × b̃. Right: mean half-width of all "
-        f"{len(study)} views, from easy to hard."
+        f"{covered[3]:.0f}%, with b̃ alone and with a × b̃. Half-widths in units of the colour "
+        f"range, one scale for all four maps. Right: mean half-width of all {len(study)} views, "
+        "from easy to hard."
     )
     return Panel("extremes", "What the view factor does", caption, rows, widths)
 
 
-def intervals_panel(bench: Bench) -> Panel:
+def intervals_panel(bench: BenchStudies) -> Panel:
     """The view of median difficulty of three scenes, with its misses (fig:qualitative)."""
     evidence, pictured = _pictured(bench, 1)
     rows = []
@@ -98,21 +99,22 @@ def intervals_panel(bench: Bench) -> Panel:
         rows.append(PanelRow(study.scene, picture.render, boxes))
     said = ", ".join(f"{row.label} {100 * row.boxes[-1].covered:.1f}%" for row in rows)
     caption = (
-        "Calibrated half-widths on the view of median difficulty; maps of a row share one scale. "
+        "Calibrated half-widths on the view of median difficulty, in units of the colour range; "
+        "maps of a row share one scale. "
         "Last column: the pixels that our boxes miss, on the greyed render. Pixels inside: "
         f"{said}. The view shown is never among those that calibrate."
     )
     return Panel("intervals", "What a calibrated interval looks like", caption, tuple(rows))
 
 
-PANELS: Mapping[str, Callable[[Bench], Panel]] = {
+PANELS: Mapping[str, Callable[[BenchStudies], Panel]] = {
     "extremes": extremes_panel,
     "intervals": intervals_panel,
 }
 """By name, in the order of the page."""
 
 
-def _pictured(bench: Bench, views: int) -> tuple[Evidence, dict[str, list[ViewPicture]]]:
+def _pictured(bench: BenchStudies, views: int) -> tuple[Evidence, dict[str, list[ViewPicture]]]:
     """The scenes with at least so many pictures, and the pictures by study."""
     pictured: dict[str, list[ViewPicture]] = {}
     for picture in bench.pictures:

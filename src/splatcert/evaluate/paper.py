@@ -10,11 +10,6 @@ from typing import Any
 
 from splatcert.evaluate.table import Figure
 
-LEGEND = (
-    "*(In italics: the paper's own figure, at its resolution, with FastGS trained for 30,000 "
-    "iterations and, for means, over its 13 scenes.)*"
-)
-
 
 @cache
 def published() -> dict[str, Any]:

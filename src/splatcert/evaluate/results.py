@@ -15,9 +15,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
-from splatcert.artefacts import ArtefactError, write_text_whole
+from splatcert.artefacts import ArtefactError, replacing, write_text_whole
+from splatcert.conformal.levels import parse_level
 from splatcert.errors import InputError
-from splatcert.evaluate.bench import Bench
+from splatcert.evaluate.bench_studies import BenchStudies, read_studies
 from splatcert.evaluate.charts import CHARTS, Chart
 from splatcert.evaluate.evidence import Protocol
 from splatcert.evaluate.latex import latex_table
@@ -32,6 +33,7 @@ from splatcert.evaluate.table_json import table_from_plain, table_to_plain
 from splatcert.evaluate.tables import TABLES, TIMES
 
 FORMAT, TIMES_FORMAT, VERSION = "splatcert results", "splatcert times", 1
+RESULTS, TIMES_FILE = "results.json", "times.json"
 TIMED = ("latency.", "seconds.")
 """Facts that another run would give otherwise."""
 
@@ -48,16 +50,47 @@ def write_results(
     protocol: Protocol | None = None,
 ) -> None:
     """Make everything of a bench: JSON, Markdown and LaTeX tables, figures, and the page."""
-    bench = Bench(tuple(studies), ratios, tuple(pictures), protocol or Protocol())
+    bench = BenchStudies(tuple(studies), ratios, tuple(pictures), protocol or Protocol())
     results, times = make_results(bench, settings), make_times(bench, machine)
-    write_json(folder / "results.json", results)
-    write_json(folder / "times.json", times)
-    write_tables(folder / "tables", [*results["tables"], *times["tables"]])
-    write_figures(folder / "figures", results, bench)
-    write_text_whole(folder / "results.md", results_page(results, times, figures="figures"))
+    write_json(folder / RESULTS, results)
+    write_json(folder / TIMES_FILE, times)
+    _write_all(folder, results, times, bench)
 
 
-def make_results(bench: Bench, settings: Mapping[str, str]) -> dict[str, Any]:
+def compute_again(folder: Path) -> dict[str, Any]:
+    """Everything of a bench again from its stored studies; times stay as they were measured."""
+    earlier = read_json(folder / RESULTS, "results")
+    bench = read_studies(folder / "studies", _protocol(earlier["protocol"]))
+    results, times = make_results(bench, earlier["settings"]), read_times(folder)
+    write_json(folder / RESULTS, results)
+    _write_all(folder, results, times, bench)
+    return results
+
+
+def publish(folder: Path, page: Path) -> None:
+    """Write the page of a bench's results, with its figures in a folder of the page's name.
+
+    Charts are drawn from their numbers; pictures are copied from the bench if it has them.
+    """
+    results, times = read_json(folder / RESULTS, "results"), read_times(folder)
+    figures = page.with_suffix("")
+    write_figures(figures, results)
+    for picture in results["pictures"]:
+        drawn = folder / "figures" / f"{picture['name']}.png"
+        if drawn.is_file():
+            with replacing(figures / drawn.name) as aside:
+                aside.write_bytes(drawn.read_bytes())
+    write_text_whole(page, results_page(results, times, figures=figures.name))
+
+
+def read_times(folder: Path) -> dict[str, Any]:
+    """Tables that show a time, if any were measured."""
+    if not (folder / TIMES_FILE).is_file():
+        return {"machine": {}, "tables": [], "missing": {}}
+    return read_json(folder / TIMES_FILE, "times")
+
+
+def make_results(bench: BenchStudies, settings: Mapping[str, str]) -> dict[str, Any]:
     """All that follows from the studies, as plain values."""
     missing: dict[str, str] = {}
     tables, charts, panels = (_make(makers, bench, missing) for makers in (TABLES, CHARTS, PANELS))
@@ -70,11 +103,13 @@ def make_results(bench: Bench, settings: Mapping[str, str]) -> dict[str, Any]:
         "charts": [asdict(chart) for chart in charts],
         "pictures": [{"name": p.name, "title": p.title, "caption": p.caption} for p in panels],
         "missing": missing,
-        "studies": [_plain_study(bench, study) for study in bench.studies],
+        "studies": [
+            _plain_study(bench, study) for study in sorted(bench.studies, key=lambda s: s.key)
+        ],
     }
 
 
-def make_times(bench: Bench, machine: Mapping[str, object]) -> dict[str, Any]:
+def make_times(bench: BenchStudies, machine: Mapping[str, object]) -> dict[str, Any]:
     """The tables that show a time, and the machine that gave it."""
     missing: dict[str, str] = {}
     tables = _make(TIMES, bench, missing)
@@ -95,7 +130,9 @@ def write_tables(folder: Path, tables: Sequence[Any]) -> None:
         write_text_whole(folder / f"{table.name}.tex", latex_table(table))
 
 
-def write_figures(folder: Path, results: Mapping[str, Any], bench: Bench | None = None) -> None:
+def write_figures(
+    folder: Path, results: Mapping[str, Any], bench: BenchStudies | None = None
+) -> None:
     """Draw every chart from its numbers and, if their maps are there, the pictures."""
     from splatcert.evaluate.figures import write_chart, write_panel
 
@@ -127,8 +164,19 @@ def read_json(path: Path, kind: str) -> dict[str, Any]:
     return content
 
 
+def _write_all(
+    folder: Path, results: dict[str, Any], times: dict[str, Any], bench: BenchStudies
+) -> None:
+    """Tables, figures and page."""
+    write_tables(folder / "tables", [*results["tables"], *times["tables"]])
+    write_figures(folder / "figures", results, bench)
+    write_text_whole(folder / "results.md", results_page(results, times, figures="figures"))
+
+
 def _make(
-    makers: Mapping[str, Callable[[Bench], Made]], bench: Bench, missing: dict[str, str]
+    makers: Mapping[str, Callable[[BenchStudies], Made]],
+    bench: BenchStudies,
+    missing: dict[str, str],
 ) -> list[Made]:
     """What can be made; for the rest, why not."""
     made = []
@@ -147,7 +195,13 @@ def _plain_protocol(protocol: Protocol) -> dict[str, Any]:
     }
 
 
-def _plain_study(bench: Bench, study: Study) -> dict[str, Any]:
+def _protocol(plain: Mapping[str, Any]) -> Protocol:
+    levels = {name: parse_level(plain[name], name) for name in ("alpha", "beta")}
+    counts = {name: int(value) for name, value in plain.items() if name not in levels}
+    return Protocol(**levels, **counts)
+
+
+def _plain_study(bench: BenchStudies, study: Study) -> dict[str, Any]:
     """What a study is of, and the numbers of every view that the main tables use."""
     evidence = bench.evidence(study.backbone, study.centre)
     methods = evidence.somewhere("constant", "gsu", "gavis", "ensemble", "a", "shape", "full")
@@ -160,9 +214,9 @@ def _plain_study(bench: Bench, study: Study) -> dict[str, Any]:
         "family": study.family,
         "backbone": study.backbone,
         "centre": study.centre,
-        "settings": dict(study.settings),
+        "settings": dict(sorted(study.settings.items())),
         "facts": {n: v for n, v in sorted(study.facts.items()) if not n.startswith(TIMED)},
-        "hashes": dict(study.hashes),
+        "hashes": dict(sorted(study.hashes.items())),
         "sources": list(evidence.prediction(study).sources) if "full" in scales else [],
         "chosen": {
             m: [c.map, str(c.weight)]

@@ -141,7 +141,8 @@ def split_thresholds(
     """Each split's threshold: the score at which it has counted its k-th calibration view."""
     order = np.argsort(scores, kind="stable")
     counted = np.cumsum(splits[:, order], axis=1)
-    ranks = np.array([outer_rank(int(m), alpha) for m in counted[:, -1]])
+    sizes, which = np.unique(counted[:, -1], return_inverse=True)
+    ranks = np.array([outer_rank(int(m), alpha) for m in sizes])[which]
     place = (counted >= ranks[:, None]).argmax(axis=1)
     return np.where(ranks <= counted[:, -1], scores[order][place], np.inf)
 

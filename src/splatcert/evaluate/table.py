@@ -10,6 +10,8 @@ from splatcert.errors import InputError
 
 Value = float | int | str | None
 
+PAPER_NOTE = "In brackets the paper's own figures, at its resolution and with its backbone."
+
 
 class TableError(InputError):
     """A table whose parts do not fit together."""
@@ -79,9 +81,10 @@ class Table:
                 )
 
     @property
-    def has_paper(self) -> bool:
-        """Whether a figure of the paper stands beside one of ours."""
-        return any(cell.paper is not None for row in self.rows for cell in row.cells)
+    def remarks(self) -> tuple[str, ...]:
+        """The notes, and whose the figures in brackets are if there are any."""
+        quoted = any(cell.paper is not None for row in self.rows for cell in row.cells)
+        return (*self.notes, PAPER_NOTE) if quoted else self.notes
 
 
 def column_of(row: Row, column: Column) -> Column:

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from splatcert.evaluate.bench import Bench
+from splatcert.evaluate.bench_studies import BenchStudies
 from splatcert.evaluate.table import Table
 from splatcert.evaluate.tables import cost, coverage, factors, protocol, theory, transfer, width
 
-TABLES: Mapping[str, Callable[[Bench], Table]] = {
+TABLES: Mapping[str, Callable[[BenchStudies], Table]] = {
     "manifest": protocol.manifest,
     "validity": coverage.validity,
     "curve": coverage.curve,
@@ -35,7 +35,7 @@ TABLES: Mapping[str, Callable[[Bench], Table]] = {
 }
 """By name, in the order of the page: what depends on the stored arrays alone."""
 
-TIMES: Mapping[str, Callable[[Bench], Table]] = {
+TIMES: Mapping[str, Callable[[BenchStudies], Table]] = {
     "time-latency": cost.latency,
     "time-training": cost.training,
 }

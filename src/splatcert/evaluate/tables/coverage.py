@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from splatcert.conformal.native_reading import native_multiplier
 from splatcert.evaluate import scales
-from splatcert.evaluate.bench import Bench
+from splatcert.evaluate.bench_studies import BenchStudies
 from splatcert.evaluate.evidence import AS_PROTOCOL, At, Evidence, MissingError, evaluate
 from splatcert.evaluate.paper import paper, paper_text
 from splatcert.evaluate.readings import (
@@ -43,7 +43,7 @@ class Readings:
     by_views: Coverage
 
 
-def validity(bench: Bench) -> Table:
+def validity(bench: BenchStudies) -> Table:
     """Pixel and view-event coverage of native, pooled and View-CP readings (tab:validity)."""
     methods = _with_ratios(bench, READ)
     rows = []
@@ -76,7 +76,7 @@ def validity(bench: Bench) -> Table:
     )
 
 
-def curve(bench: Bench) -> Table:
+def curve(bench: BenchStudies) -> Table:
     """View-event coverage at several levels, pooled and by views (tab:curve)."""
     pooled, by_views = curve_points(bench)
     columns = tuple(Column(f"{100 * float(gamma):g}", "%") for gamma in GAMMAS)
@@ -105,7 +105,7 @@ def curve(bench: Bench) -> Table:
     )
 
 
-def curve_points(bench: Bench) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def curve_points(bench: BenchStudies) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """View-event coverage in per cent, pooled and by views, [scenes, levels] each."""
     enough = CURVE_SIZE + CURVE_TESTS
     evidence = scenes_with_ratios(bench, "gsu").where(lambda study: len(study) >= enough)
@@ -123,7 +123,7 @@ def curve_points(bench: Bench) -> tuple[NDArray[np.float64], NDArray[np.float64]
     return np.array(pooled), np.array(by_views)
 
 
-def scenes_with_ratios(bench: Bench, method: str) -> Evidence:
+def scenes_with_ratios(bench: BenchStudies, method: str) -> Evidence:
     """The scenes on which a map can be read."""
     main = bench.main
 
@@ -135,7 +135,7 @@ def scenes_with_ratios(bench: Bench, method: str) -> Evidence:
 
 
 def readings(
-    bench: Bench, evidence: Evidence, method: str, study: Study, at: At = AS_PROTOCOL
+    bench: BenchStudies, evidence: Evidence, method: str, study: Study, at: At = AS_PROTOCOL
 ) -> Readings:
     """What a scene's map covers, pooled and by views."""
     protocol = bench.protocol
@@ -150,7 +150,7 @@ def readings(
 _UNITS = ("pixel", "view")
 
 
-def _with_ratios(bench: Bench, methods: Sequence[str]) -> list[str]:
+def _with_ratios(bench: BenchStudies, methods: Sequence[str]) -> list[str]:
     found = [method for method in methods if scenes_with_ratios(bench, method).studies]
     if not found:
         raise MissingError("no scene has kept its ratios")
@@ -161,7 +161,9 @@ def _stored(method: str) -> str:
     return SHAPE if method == "full" else method
 
 
-def _covered(bench: Bench, evidence: Evidence, method: str, study: Study) -> NDArray[np.int64]:
+def _covered(
+    bench: BenchStudies, evidence: Evidence, method: str, study: Study
+) -> NDArray[np.int64]:
     counts = bench.counts(study).maps[_stored(method)]
     if method == "full":
         prediction = evidence.prediction(study)
@@ -170,7 +172,7 @@ def _covered(bench: Bench, evidence: Evidence, method: str, study: Study) -> NDA
     return cumulative(counts[:, LAMBDA_GRID.index(evidence.choice(method, study).weight)])
 
 
-def _calibrated(bench: Bench, evidence: Evidence, method: str) -> list[tuple[float, float]]:
+def _calibrated(bench: BenchStudies, evidence: Evidence, method: str) -> list[tuple[float, float]]:
     """Pixel and view coverage, pooled and by views, mean over scenes."""
     read = [readings(bench, evidence, method, study) for study in evidence.studies]
     return [_means([r.pooled for r in read]), _means([r.by_views for r in read])]

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 from splatcert.evaluate import scales
-from splatcert.evaluate.bench import Bench
+from splatcert.evaluate.bench_studies import BenchStudies
 from splatcert.evaluate.evidence import (
     MAGNITUDE,
     Choice,
@@ -25,7 +25,7 @@ from splatcert.evaluate.tables.cells import BASELINES, SAVING, cell, label, of_s
 from splatcert.scale import LAMBDA_GRID
 
 
-def ablation(bench: Bench) -> Table:
+def ablation(bench: BenchStudies) -> Table:
     """What the view factor, the shape and their separation are worth (tab:ablation)."""
     methods = ("shape", MAGNITUDE, "a", "gsu", "full", "oracle")
     evidence = bench.main.having(*methods)
@@ -51,7 +51,7 @@ def ablation(bench: Bench) -> Table:
     )
 
 
-def ranking(bench: Bench) -> Table:
+def ranking(bench: BenchStudies) -> Table:
     """Ranking within views against width: the view factor is invisible to the first."""
     methods = bench.main.somewhere("gavis", "ensemble", "gsu", "shape", "full")
     evidence = bench.main.having(*methods)
@@ -76,7 +76,7 @@ def ranking(bench: Bench) -> Table:
     )
 
 
-def normalisation(bench: Bench) -> Table:
+def normalisation(bench: BenchStudies) -> Table:
     """Baselines normalised per view or per scene, at every shrinkage (tab:norm)."""
     main = bench.main
     methods = main.somewhere(*(f"{b}{unit}" for b in BASELINES for unit in ("-pv", "")))
@@ -104,7 +104,7 @@ def normalisation(bench: Bench) -> Table:
         notes=(
             "Width relative to the constant scale, mean over scenes: lower is better. In bold the "
             "λ with the least. The saving is at the λ chosen without the target scene.",
-            *(f"{_norm_label(m)}: κ = {_kappa(maps[m][0])}." for m in maps if "gavis" in m),
+            *(f"{_norm_label(m)}, at κ = {_kappa(maps[m][0])}." for m in maps if "gavis" in m),
         ),
     )
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from splatcert.conformal.levels import in_percent
 from splatcert.conformal.order import views_needed
-from splatcert.evaluate.bench import Bench
+from splatcert.evaluate.bench_studies import BenchStudies
 from splatcert.evaluate.evidence import At, Evidence, MissingError
 from splatcert.evaluate.paper import paper
 from splatcert.evaluate.splits import calibration_size, draw_tested_splits, evaluate_splits, saving
@@ -22,7 +22,7 @@ SIZES, TESTED = (9, 11, 15, 20, 25), 5
 """Calibration sizes that are compared, on so many test views."""
 
 
-def manifest(bench: Bench) -> Table:
+def manifest(bench: BenchStudies) -> Table:
     """The scenes and their view counts (tab:manifest)."""
     rows = []
     for study in bench.main.studies:
@@ -51,11 +51,11 @@ def manifest(bench: Bench) -> Table:
             Column("PSNR", "dB", 2),
         ),
         rows=tuple(rows),
-        notes=("Every 8th view is held out; m = max(11, ⌊V/3⌋).",),
+        notes=("m = max(11, ⌊V/3⌋) of the V held-out views calibrate.",),
     )
 
 
-def access(bench: Bench) -> Table:
+def access(bench: BenchStudies) -> Table:
     """What each group of views supplied, counted while it happened (tab:access)."""
     studies = [s for s in bench.main.studies if f"access.{GROUPS[0]}.{KINDS[0]}" in s.facts]
     if not studies:
@@ -94,7 +94,7 @@ def access(bench: Bench) -> Table:
     )
 
 
-def sensitivity(bench: Bench) -> Table:
+def sensitivity(bench: BenchStudies) -> Table:
     """Saving and coverage at other levels, with the predictor of the main one."""
     main = bench.main.having("full")
     size = views_needed(min(ALPHAS))
@@ -124,7 +124,7 @@ def sensitivity(bench: Bench) -> Table:
     )
 
 
-def calibration_sizes(bench: Bench) -> Table:
+def calibration_sizes(bench: BenchStudies) -> Table:
     """More calibration views, the same test views (calibration-size sweep)."""
     evidence = bench.main.having("full").where(lambda study: len(study) >= max(SIZES) + TESTED)
     if not evidence.studies:

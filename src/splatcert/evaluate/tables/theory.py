@@ -7,7 +7,7 @@ import numpy as np
 
 from splatcert.errors import InputError
 from splatcert.evaluate.audit import Audit, audit
-from splatcert.evaluate.bench import Bench
+from splatcert.evaluate.bench_studies import BenchStudies
 from splatcert.evaluate.evidence import MissingError
 from splatcert.evaluate.paper import paper_text
 from splatcert.evaluate.table import Column, Figure, Row, Table
@@ -21,7 +21,7 @@ _IDENTITIES = {
 }
 
 
-def identities(bench: Bench) -> Table:
+def identities(bench: BenchStudies) -> Table:
     """Largest relative error of each identity over scenes, splits and views."""
     found = _audits(bench)
     published = {"aggregate": Figure(1.1e-6), "gain": Figure(6.2e-7)}
@@ -43,7 +43,7 @@ def identities(bench: Bench) -> Table:
     )
 
 
-def decomposition(bench: Bench) -> Table:
+def decomposition(bench: BenchStudies) -> Table:
     """Width over the oracle's: test side times calibration tail (prop:decomposition)."""
     found = _audits(bench)
     names = {"test": "test_side", "tail": "tail", "ratio": "ratio"}
@@ -73,7 +73,7 @@ def decomposition(bench: Bench) -> Table:
     )
 
 
-def _audits(bench: Bench) -> dict[str, Audit]:
+def _audits(bench: BenchStudies) -> dict[str, Audit]:
     main, found, why = bench.main, {}, "there is no scene"
     for study in main.studies:
         try:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from splatcert.errors import InputError
-from splatcert.evaluate.bench import Bench
+from splatcert.evaluate.bench_studies import BenchStudies
 from splatcert.evaluate.evidence import Evidence, MissingError
 from splatcert.evaluate.paper import paper, paper_text
 from splatcert.evaluate.scenes import compare
@@ -21,6 +21,7 @@ from splatcert.evaluate.tables.cells import (
     known_mean,
     known_savings,
     label,
+    listed,
     mean_cell,
     saving_cell,
     wins,
@@ -31,7 +32,7 @@ FAMILY = "Mip-NeRF 360"
 STRICT = "No scene of the target's family is among the sources of its predictor."
 
 
-def transfer(bench: Bench) -> Table:
+def transfer(bench: BenchStudies) -> Table:
     """Our scale and the ensemble's under other source pools (tab:transfer)."""
     rows = _pool_rows(bench.main, "tab:transfer")
     return Table(
@@ -49,20 +50,25 @@ def transfer(bench: Bench) -> Table:
     )
 
 
-def centre(bench: Bench) -> Table:
+def centre(bench: BenchStudies) -> Table:
     """The same with the ensemble mean as centre of all boxes (predictive-centre control)."""
-    rows = _pool_rows(bench.evidence(centre="ensemble-mean").having("full", "ensemble"), "centre")
+    evidence = bench.evidence(centre="ensemble-mean").having("full", "ensemble")
+    rows = _pool_rows(evidence, "centre")
+    sizes = sorted({study.settings.get("resolution", "unknown") for study in evidence.studies})
     return Table(
         name="centre",
         title="The ensemble mean as centre",
         stub="Pool of source scenes",
         columns=_COLUMNS,
         rows=tuple(rows),
-        notes=("Both scales around the ensemble's mean image instead of one model's render.",),
+        notes=(
+            "Both scales around the ensemble's mean image instead of one model's render, at "
+            f"{listed(sizes)}.",
+        ),
     )
 
 
-def per_scene(bench: Bench) -> Table:
+def per_scene(bench: BenchStudies) -> Table:
     """Strict holdout, scene by scene (tab:per-scene)."""
     strict, name = bench.main.by("strict"), "tab:per-scene"
     methods = strict.somewhere("a", "shape", "full", "ensemble", "oracle")
@@ -92,9 +98,11 @@ def per_scene(bench: Bench) -> Table:
     )
 
 
-def backbone(bench: Bench) -> Table:
+def backbone(bench: BenchStudies) -> Table:
     """Vanilla density control, with predictor and shrinkages of FastGS (tab:backbone)."""
     vanilla, name = bench.evidence(backbone="vanilla").having("full"), "tab:backbone"
+    if bench.backbone == "vanilla":
+        raise MissingError("the main models are vanilla ones already")
     methods = ("a", "shape", "full", "oracle")
     values = {method: vanilla.savings(method) for method in methods}
     covered = vanilla.coverages("full")
@@ -121,7 +129,7 @@ def backbone(bench: Bench) -> Table:
     )
 
 
-def targets(bench: Bench) -> Table:
+def targets(bench: BenchStudies) -> Table:
     """A target from one deployed model against an out-of-fold one, scene by scene."""
     folds = bench.main.by("out-of-fold")
     one = folds.by("pool")

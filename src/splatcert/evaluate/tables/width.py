@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from splatcert.evaluate.bench import Bench
+from splatcert.evaluate.bench_studies import BenchStudies
 from splatcert.evaluate.evidence import Evidence, MissingError
 from splatcert.evaluate.paper import paper, paper_text
 from splatcert.evaluate.scenes import compare
@@ -34,13 +34,13 @@ CHOSEN = (
 )
 
 
-def panel_a(bench: Bench) -> Table:
+def panel_a(bench: BenchStudies) -> Table:
     """Every scale on the scenes that have them all (tab:panel-a)."""
     methods = _methods(bench.main)
     return _panel(bench, "panel-a", methods, "Width saved by each scale")
 
 
-def panel_a_all(bench: Bench) -> Table:
+def panel_a_all(bench: BenchStudies) -> Table:
     """The same on all scenes, without the scales that some of them lack."""
     main = bench.main
     methods = [m for m in _methods(main) if all(main.can(m, study) for study in main.studies)]
@@ -49,7 +49,7 @@ def panel_a_all(bench: Bench) -> Table:
     return _panel(bench, "panel-a-all", methods, "Width saved, on all scenes")
 
 
-def paired(bench: Bench) -> Table:
+def paired(bench: BenchStudies) -> Table:
     """Our scale against each other one, scene by scene."""
     methods = _methods(bench.main)
     evidence = bench.main.having(*methods)
@@ -76,7 +76,7 @@ def paired(bench: Bench) -> Table:
     )
 
 
-def per_scene_main(bench: Bench) -> Table:
+def per_scene_main(bench: BenchStudies) -> Table:
     """Savings scene by scene, with the two paired differences (tab:per-scene-main)."""
     main, name = bench.main, "tab:per-scene-main"
     methods = main.somewhere(*BASELINES, "full", "oracle")
@@ -115,7 +115,7 @@ def per_scene_main(bench: Bench) -> Table:
     )
 
 
-def _panel(bench: Bench, name: str, methods: list[str], title: str) -> Table:
+def _panel(bench: BenchStudies, name: str, methods: list[str], title: str) -> Table:
     evidence = bench.main.having(*methods)
     best = max(
         (m for m in methods if m not in ("constant", "oracle")),
