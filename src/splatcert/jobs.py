@@ -196,6 +196,13 @@ class _Processes:
             child.terminate()
 
 
+def _on_node(job: Job) -> Any:
+    from splatcert.raster import native
+
+    native.set_threads(1)
+    return job.function(*job.arguments)
+
+
 def _in_child(pipe: connection.Connection, job: Job, threads: int) -> None:
     from splatcert.raster import native
 
@@ -211,13 +218,14 @@ def _in_child(pipe: connection.Connection, job: Job, threads: int) -> None:
 
 
 class _Cluster:
-    """Ray tasks: as many at a time as the cluster has processors."""
+    """Ray tasks of one processor each, as many at a time as the cluster has."""
 
     def __init__(self, address: str) -> None:
         self._ray: Any = _connect(address)
         self._tasks: dict[Any, Job] = {}
         # A node may die under a job: the job is on disk up to its last checkpoint and is redone.
-        self._remote = self._ray.remote(max_retries=-1, retry_exceptions=False)
+        options = {"num_cpus": 1, "max_retries": -1, "retry_exceptions": False}
+        self._perform = self._ray.remote(**options)(_on_node)
 
     @property
     def running(self) -> Sequence[str]:
@@ -229,7 +237,7 @@ class _Cluster:
         return len(self._tasks) < max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
     def start(self, job: Job) -> None:
-        self._tasks[self._remote(job.function).remote(*job.arguments)] = job
+        self._tasks[self._perform.remote(job)] = job
 
     def next(self) -> Outcome:
         (ready,), _ = self._ray.wait(list(self._tasks), num_returns=1)
