@@ -168,6 +168,13 @@ def test_a_scene_that_fails_is_told_and_the_others_go_on(config, tmp_path, capsy
     assert "bad/train" in (tmp_path / "out/jobs/bad.train.error.txt").name.replace(".", "/", 1)
 
 
+def test_a_misspelt_method_is_told_before_any_work(tmp_path, capsys):
+    path = tmp_path / "methods.toml"
+    path.write_text('profile = "smoke"\n[study]\nmethods = ["gsu", "gavis"]\n')
+    assert bench(path, tmp_path / "out") == 2
+    assert "no baseline 'gavis'" in capsys.readouterr().err and not (tmp_path / "out").exists()
+
+
 def test_captures_that_are_not_there_are_named_before_any_work(tmp_path, capsys):
     path = tmp_path / "missing.toml"
     path.write_text('profile = "cpu"\n[[scene]]\nname = "a"\nfamily = "f"\npath = "nowhere"\n')

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 from splatcert.baselines.constant import Constant
 from splatcert.baselines.ensemble import Ensemble
@@ -28,22 +30,27 @@ class BaselineError(InputError):
     """A baseline that cannot be found or does not do what it must."""
 
 
-def maker_of(name: str) -> Maker:
-    """The class behind a name of ours, or behind `module:Class` on the Python path."""
+def maker_of(name: str, beside: Path | None = None) -> Maker:
+    """The class behind a name of ours, or behind `module:Class` on the Python path.
+
+    The folder `beside` is looked into first, if it is given.
+    """
     if name in MAKERS:
         return MAKERS[name]
     module, colon, attribute = name.partition(":")
     if not colon:
         raise BaselineError(
             f"there is no baseline {name!r}; ours are {', '.join(MAKERS)}.\n"
-            "  One of your own is given as module:Class, with the module on PYTHONPATH."
+            "  One of your own is given as module:Class."
         )
+    if beside is not None and str(beside) not in sys.path:
+        sys.path.insert(0, str(beside))
     try:
         found = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
         raise BaselineError(
             f"the baseline {name!r} cannot be imported: {error}.\n"
-            "  Put the folder of its module on PYTHONPATH; on a cluster, on every node."
+            "  Put its module beside the bench's file, or its folder on PYTHONPATH."
         ) from error
     if not callable(getattr(found, "map", None)):
         raise BaselineError(

@@ -79,7 +79,7 @@ def query_batch(scene: Scene, fitted: Fitted, baselines: Mapping[str, Baseline])
     """Render every held-out camera with every method, around the model's own picture."""
     views = {view.name: _show(view, fitted, baselines) for view in queries(scene)}
     readings: dict[str, Reading | None] = {FIELD: ResidualMap.reading}
-    readings |= {name: baseline.reading for name, baseline in baselines.items()}
+    readings |= {name: getattr(one, "reading", None) for name, one in baselines.items()}
     return Batch(MODEL, views, readings)
 
 

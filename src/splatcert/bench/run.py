@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from splatcert.artefacts import owned_folder, write_text_whole
+from splatcert.baselines.named import maker_of
 from splatcert.bench.graph import tasks_of
 from splatcert.bench.layout import Bench, refuse_missing
 from splatcert.bench.stamp import Task, is_done, perform, read_stamp
@@ -91,6 +92,8 @@ def run_bench(
 ) -> State:
     """Do what is left to do; the state at the end names what failed."""
     refuse_missing(bench)
+    for method in bench.config.study.methods:
+        maker_of(method, bench.file.parent)  # a misspelt one is told now, not after training
     with owned_folder(bench.out, "running a bench"):
         settings = json.dumps(to_plain(bench.config), indent=1)
         write_text_whole(bench.out / "bench.json", settings + "\n")

@@ -75,7 +75,8 @@ def make_study(model: Model) -> None:
         for name in model.bench.config.study.methods
         if name != FIELD and (name != ENSEMBLE or fitted.members is not None)
     ]
-    baselines = {name: maker_of(name)(fitted) for name in methods}
+    beside = model.bench.file.parent
+    baselines = {name: maker_of(name, beside)(fitted) for name in methods}
     batches = [query_batch(scene, fitted, baselines)]
     if isinstance(ensemble := baselines.get(ENSEMBLE), Ensemble):
         batches.append(around_ensemble_mean(scene, batches[0], ensemble))
