@@ -157,13 +157,16 @@ class _Table:
         raw = shown.maps[self.name.removesuffix(PER_VIEW)]
         own = shown.means[self.name.removesuffix(PER_VIEW)] if per_view else unit
         ranks = [ceil_rank(label.pixels, 1 - beta) for beta in betas]
+        plain, residual = label.counted(raw.numpy()), label.counted(label.residual)
         for at, weight in enumerate(LAMBDA_GRID):
-            maps = view_maps(label.residual, shrink(raw, own, weight).numpy(), label.mask)
-            ratios = maps.ratios()
+            # Fully shrunk, every map is the constant one, whose ratios are the residuals.
+            ratios = residual
+            if weight:
+                scale = shrink(raw, own, weight).numpy()
+                ratios = view_maps(label.residual, scale, label.mask).ratios()
             self.values[row, :, at] = order_statistics(ratios, ranks)
             if self.counts.shape[2]:
                 self.counts[row, at] = count_ratios(ratios)
-        plain, residual = label.counted(raw.numpy()), label.counted(label.residual)
         self.means[row] = plain.mean() / own
         if not per_view:
             self.ause[row] = ause(residual, plain)
