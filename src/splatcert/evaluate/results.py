@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from splatcert.artefacts import ArtefactError, replacing, write_text_whole
 from splatcert.conformal.levels import parse_level
 from splatcert.errors import InputError
-from splatcert.evaluate.bench_studies import BenchStudies, read_studies
+from splatcert.evaluate.bench_studies import BenchStudies, read_studies, too_small
 from splatcert.evaluate.charts import CHARTS, Chart
 from splatcert.evaluate.evidence import Protocol
 from splatcert.evaluate.latex import latex_table
@@ -92,8 +92,10 @@ def read_times(folder: Path) -> dict[str, Any]:
 
 def make_results(bench: BenchStudies, settings: Mapping[str, str]) -> dict[str, Any]:
     """All that follows from the studies, as plain values."""
-    missing: dict[str, str] = {}
+    small = [study for study in bench.studies if too_small(study)]
+    missing = {study.key: f"has only {len(study)} held-out views" for study in small}
     tables, charts, panels = (_make(makers, bench, missing) for makers in (TABLES, CHARTS, PANELS))
+    kept = sorted((s for s in bench.studies if s not in small), key=lambda study: study.key)
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -103,9 +105,7 @@ def make_results(bench: BenchStudies, settings: Mapping[str, str]) -> dict[str, 
         "charts": [asdict(chart) for chart in charts],
         "pictures": [{"name": p.name, "title": p.title, "caption": p.caption} for p in panels],
         "missing": missing,
-        "studies": [
-            _plain_study(bench, study) for study in sorted(bench.studies, key=lambda s: s.key)
-        ],
+        "studies": [_plain_study(bench, study) for study in kept],
     }
 
 
