@@ -84,10 +84,10 @@ def _summary(tables: Mapping[str, Table], protocol: Mapping[str, Any]) -> str:
     if "validity" in tables:
         rows = tables["validity"].rows
         pooled, views = (_range(tables["validity"], rows, at) for at in (3, 5))
+        target = in_percent(1 - Fraction(protocol["alpha"]))
         lines.append(
-            f"At a target of {in_percent(1 - Fraction(protocol['alpha']))}, pixel-pooled calibration "
-            f"covers {pooled}% of test views, View-CP "
-            f"{views}% (the paper: {paper_range('tab:validity', 'pooled_view')}% and "
+            f"At a target of {target}, pixel-pooled calibration covers {pooled}% of test views, "
+            f"View-CP {views}% (the paper: {paper_range('tab:validity', 'pooled_view')}% and "
             f"{paper_range('tab:validity', 'view_view')}%)."
         )
     if "panel-a" in tables:

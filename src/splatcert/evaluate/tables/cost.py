@@ -75,6 +75,7 @@ def training(bench: BenchStudies) -> Table:
             Column("Members"),
         ),
         rows=(*rows, _mean_row(rows, (3,))),
+        notes=("Members as many, as large and as long trained as the settings say.",),
     )
 
 
