@@ -26,7 +26,7 @@ PALETTE = ("#0b6fa4", "#c4572e", "#3a8f5c", "#8a5aa8", "#b58900", "#5b6770", "#c
 CELL = 2.5
 """Width of one picture, in inches."""
 MISSED = np.array([214, 40, 57], dtype=np.uint8)
-STYLE = {
+STYLE: dict[Any, Any] = {
     "figure.facecolor": "white",
     "figure.dpi": 160,
     "font.size": 9,

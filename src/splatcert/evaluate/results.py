@@ -94,7 +94,9 @@ def make_results(bench: BenchStudies, settings: Mapping[str, str]) -> dict[str, 
     """All that follows from the studies, as plain values."""
     small = [study for study in bench.studies if too_small(study)]
     missing = {study.key: f"has only {len(study)} held-out views" for study in small}
-    tables, charts, panels = (_make(makers, bench, missing) for makers in (TABLES, CHARTS, PANELS))
+    tables = _make(TABLES, bench, missing)
+    charts = _make(CHARTS, bench, missing)
+    panels = _make(PANELS, bench, missing)
     kept = sorted((s for s in bench.studies if s not in small), key=lambda study: study.key)
     return {
         "format": FORMAT,
@@ -139,8 +141,9 @@ def write_figures(
     folder.mkdir(parents=True, exist_ok=True)
     for chart in results["charts"]:
         write_chart(folder / f"{chart['name']}.png", chart["name"], chart["data"])
-    for picture in results["pictures"] if bench else []:
-        write_panel(folder / f"{picture['name']}.png", PANELS[picture["name"]](bench))
+    if bench is not None:
+        for picture in results["pictures"]:
+            write_panel(folder / f"{picture['name']}.png", PANELS[picture["name"]](bench))
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
@@ -196,9 +199,9 @@ def _plain_protocol(protocol: Protocol) -> dict[str, Any]:
 
 
 def _protocol(plain: Mapping[str, Any]) -> Protocol:
-    levels = {name: parse_level(plain[name], name) for name in ("alpha", "beta")}
-    counts = {name: int(value) for name, value in plain.items() if name not in levels}
-    return Protocol(**levels, **counts)
+    alpha, beta = (parse_level(plain[name], name) for name in ("alpha", "beta"))
+    counts = {name: int(value) for name, value in plain.items() if name not in ("alpha", "beta")}
+    return Protocol(alpha, beta, **counts)
 
 
 def _plain_study(bench: BenchStudies, study: Study) -> dict[str, Any]:

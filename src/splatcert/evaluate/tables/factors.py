@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import spearmanr
+from scipy.stats import rankdata
 
 from splatcert.evaluate import scales
 from splatcert.evaluate.bench_studies import BenchStudies
@@ -116,7 +116,7 @@ def _factor_ranks(evidence: Evidence, method: str) -> NDArray[np.float64]:
         prediction = evidence.prediction(study)
         factors = prediction.raw if method == "a" else study.field_means
         oracle = scales.oracle_factors(study, prediction.lambda_b, evidence.protocol.beta)
-        found.append(float(spearmanr(factors, oracle).statistic))
+        found.append(float(np.corrcoef(rankdata(factors), rankdata(oracle))[0, 1]))
     return np.array(found)
 
 
