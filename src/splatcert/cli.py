@@ -16,6 +16,7 @@ import tyro
 
 from splatcert import __version__
 from splatcert.commands import Command
+from splatcert.commands.bench import Bench
 from splatcert.commands.certify import Certify
 from splatcert.commands.demo import Demo
 from splatcert.commands.inspect import Inspect
@@ -41,6 +42,7 @@ Commands = (
     | Annotated[Verify, tyro.conf.subcommand("verify")]
     | Annotated[Learn, tyro.conf.subcommand("learn")]
     | Annotated[Render, tyro.conf.subcommand("render")]
+    | Annotated[Bench, tyro.conf.subcommand("bench")]
     | Annotated[Results, tyro.conf.subcommand("results")]
 )
 
