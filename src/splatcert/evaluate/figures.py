@@ -233,7 +233,10 @@ def _figure(size: tuple[float, float], path: Path) -> Iterator[Figure]:
         import matplotlib
         from matplotlib.figure import Figure
     except ImportError:
-        raise FigureError("figures need Matplotlib: pip install 'splatcert[figures]'") from None
+        raise FigureError(
+            "figures need Matplotlib, which is not installed; all else is written.\n"
+            "  Install splatcert[figures], then run splatcert results."
+        ) from None
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(STYLE)

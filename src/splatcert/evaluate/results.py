@@ -74,13 +74,13 @@ def publish(folder: Path, page: Path) -> None:
     """
     results, times = read_json(folder / RESULTS, "results"), read_times(folder)
     figures = page.with_suffix("")
+    write_text_whole(page, results_page(results, times, figures=figures.name))
     write_figures(figures, results)
     for picture in results["pictures"]:
         drawn = folder / "figures" / f"{picture['name']}.png"
         if drawn.is_file():
             with replacing(figures / drawn.name) as aside:
                 aside.write_bytes(drawn.read_bytes())
-    write_text_whole(page, results_page(results, times, figures=figures.name))
 
 
 def read_times(folder: Path) -> dict[str, Any]:
@@ -170,10 +170,10 @@ def read_json(path: Path, kind: str) -> dict[str, Any]:
 def _write_all(
     folder: Path, results: dict[str, Any], times: dict[str, Any], bench: BenchStudies
 ) -> None:
-    """Tables, figures and page."""
+    """Tables, page and, last because they need Matplotlib, figures."""
     write_tables(folder / "tables", [*results["tables"], *times["tables"]])
-    write_figures(folder / "figures", results, bench)
     write_text_whole(folder / "results.md", results_page(results, times, figures="figures"))
+    write_figures(folder / "figures", results, bench)
 
 
 def _make(

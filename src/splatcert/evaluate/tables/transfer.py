@@ -171,17 +171,20 @@ _COLUMNS = (
 
 def _pool_rows(evidence: Evidence, source: str) -> list[Row]:
     """One row for each way to choose the source scenes that some target has."""
-    ways = (
-        ("pool", "All other scenes", lambda _: True, ""),
-        ("same-family", "Same family among the sources", lambda _: True, "same-family"),
-        ("strict", f"Strict holdout, {FAMILY}", lambda s: s.family == FAMILY, "strict"),
-        ("strict", "Strict holdout, every family", lambda _: True, ""),
-        ("mixed", "As many sources as strict, with the family", lambda _: True, "mixed"),
-    )
+    ways = [
+        ("pool", "All other scenes", None, ""),
+        ("same-family", "Same family among the sources", None, "same-family"),
+        ("strict", f"Strict holdout, {FAMILY}", FAMILY, "strict"),
+        ("strict", "Strict holdout, every family", None, ""),
+        ("mixed", "As many sources as strict, with the family", None, "mixed"),
+    ]
+    named = {pool for study in evidence.studies for pool in study.predictions}
+    own = sorted(named - {way[0] for way in ways} - {"out-of-fold"})
     rows = []
-    for pool, text, keep, published in ways:
+    for pool, text, family, published in [*ways, *((p, f"Pool {p}", None, "") for p in own)]:
         try:
-            chosen = evidence.by(pool).where(keep).having("full")
+            targets = evidence.by(pool).where(lambda s, f=family: f in (None, s.family))
+            chosen = targets.having("full")
         except InputError:
             continue
         rows.append(_pool_row(chosen, text, published, source))
