@@ -41,7 +41,8 @@ def made():
 def material(made):
     """Studies, ratios and pictures as a bench would hand them over."""
     studies = [scene.study() for scene in made]
-    ratios = {scene.ratios().study: scene.ratios() for scene in made[: len(FAMILIES)]}
+    kept = [scene for scene in made[: len(FAMILIES)] if scene.scene in ("truck", "train", "bonsai")]
+    ratios = {scene.ratios().study: scene.ratios() for scene in kept}
     shown = [made[list(FAMILIES).index(scene)] for scene in ("playroom", "truck", "garden")]
     pictures = []
     for scene in shown:

@@ -11,6 +11,7 @@ from splatcert.artefacts import ArtefactError
 from splatcert.evaluate.evidence import Evidence, MissingError, Protocol
 from splatcert.evaluate.pictures import ViewPicture
 from splatcert.evaluate.ratios import RatioCounts
+from splatcert.evaluate.splits import calibration_size
 from splatcert.evaluate.study import Study
 
 MODEL = "model"
@@ -61,7 +62,12 @@ class BenchStudies:
 
     def _of(self, backbone: str, centre: str) -> tuple[Study, ...]:
         found = [s for s in self.studies if (s.backbone, s.centre) == (backbone, centre)]
-        return tuple(sorted(found, key=_order))
+        return tuple(sorted((s for s in found if not too_small(s)), key=_order))
+
+
+def too_small(study: Study) -> bool:
+    """Whether a study has too few held-out views to be split."""
+    return len(study) <= calibration_size(len(study))
 
 
 def _order(study: Study) -> tuple[int, str, str]:

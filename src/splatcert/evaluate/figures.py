@@ -26,7 +26,7 @@ PALETTE = ("#0b6fa4", "#c4572e", "#3a8f5c", "#8a5aa8", "#b58900", "#5b6770", "#c
 CELL = 2.5
 """Width of one picture, in inches."""
 MISSED = np.array([214, 40, 57], dtype=np.uint8)
-STYLE = {
+STYLE: dict[Any, Any] = {
     "figure.facecolor": "white",
     "figure.dpi": 160,
     "font.size": 9,
@@ -57,7 +57,7 @@ def write_chart(path: Path, name: str, data: Mapping[str, Any]) -> None:
     """Draw one chart from its numbers."""
     if name not in DRAWINGS:
         raise FigureError(f"there is no chart {name!r}, only {', '.join(DRAWINGS)}")
-    size = (8.2, 3.9) if name == "coverage" else (6.2, 3.9)
+    size = (8.2, 3.9) if name == "coverage" else (7.4, 3.8)
     with _figure(size, path) as figure:
         DRAWINGS[name](figure.add_subplot(), data)
 
@@ -233,7 +233,10 @@ def _figure(size: tuple[float, float], path: Path) -> Iterator[Figure]:
         import matplotlib
         from matplotlib.figure import Figure
     except ImportError:
-        raise FigureError("figures need Matplotlib: pip install 'splatcert[figures]'") from None
+        raise FigureError(
+            "figures need Matplotlib, which is not installed; all else is written.\n"
+            "  Install splatcert[figures], then run splatcert results."
+        ) from None
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(STYLE)

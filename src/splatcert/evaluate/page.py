@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
+from splatcert.conformal.levels import in_percent
 from splatcert.evaluate.bench_studies import MODEL
 from splatcert.evaluate.markdown import markdown_table
+from splatcert.evaluate.paper import paper_range
 from splatcert.evaluate.table import Table, written
 from splatcert.evaluate.table_json import table_from_plain
 
@@ -50,7 +53,7 @@ def results_page(
     timed = times or {"tables": [], "missing": {}, "machine": {}}
     tables = {t["name"]: table_from_plain(t) for t in [*results["tables"], *timed["tables"]]}
     pictures = {p["name"]: p for p in [*results["charts"], *results["pictures"]]}
-    parts = [INTRODUCTION, _summary(tables), _setting(results, timed)]
+    parts = [INTRODUCTION, _summary(tables, results["protocol"]), _setting(results, timed)]
     for title, names in SECTIONS:
         known = [name for name in names if name in tables or name in pictures]
         if known:
@@ -75,15 +78,17 @@ def _picture(picture: Mapping[str, Any], figures: str) -> str:
     return f"### {title}\n\n![{title}]({figures}/{name}.png)\n\n{picture['caption']}"
 
 
-def _summary(tables: Mapping[str, Table]) -> str:
+def _summary(tables: Mapping[str, Table], protocol: Mapping[str, Any]) -> str:
     """The headline figures, picked out of the tables."""
     lines = []
     if "validity" in tables:
         rows = tables["validity"].rows
         pooled, views = (_range(tables["validity"], rows, at) for at in (3, 5))
+        target = in_percent(1 - Fraction(protocol["alpha"]))
         lines.append(
-            f"At a 90% target, pixel-pooled calibration covers {pooled}% of test views, View-CP "
-            f"{views}% (the paper: 59.7–61.4% and 91.7–92.0%)."
+            f"At a target of {target}, pixel-pooled calibration covers {pooled}% of test views, "
+            f"View-CP {views}% (the paper: {paper_range('tab:validity', 'pooled_view')}% and "
+            f"{paper_range('tab:validity', 'view_view')}%)."
         )
     if "panel-a" in tables:
         panel = tables["panel-a"]

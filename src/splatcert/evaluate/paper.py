@@ -36,6 +36,20 @@ def paper_text(passage: str, column: str) -> Figure | None:
     return _figure(dict(zip(known["columns"], known["numbers"], strict=True)), column)
 
 
+def paper_power(passage: str) -> Figure:
+    """A figure of the running text that is written with a power of ten."""
+    mantissa, exponent = published()["text"][passage]["numbers"]
+    return Figure(float(f"{mantissa}e{exponent}"))
+
+
+def paper_range(table: str, column: str) -> str:
+    """The least and the largest figure of a column, in words."""
+    rows = published()["tables"][table]["rows"]
+    values = [f.value for row in rows if (f := paper(table, row, column)) is not None]
+    numbers = sorted(value for value in values if isinstance(value, float | int))
+    return f"{numbers[0]}–{numbers[-1]}"
+
+
 def _figure(found: dict[str, Any], column: str) -> Figure | None:
     value = found.get(column)
     if value is None:

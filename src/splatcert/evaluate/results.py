@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from splatcert.artefacts import ArtefactError, replacing, write_text_whole
 from splatcert.conformal.levels import parse_level
 from splatcert.errors import InputError
-from splatcert.evaluate.bench_studies import BenchStudies, read_studies
+from splatcert.evaluate.bench_studies import BenchStudies, read_studies, too_small
 from splatcert.evaluate.charts import CHARTS, Chart
 from splatcert.evaluate.evidence import Protocol
 from splatcert.evaluate.latex import latex_table
@@ -74,13 +74,13 @@ def publish(folder: Path, page: Path) -> None:
     """
     results, times = read_json(folder / RESULTS, "results"), read_times(folder)
     figures = page.with_suffix("")
+    write_text_whole(page, results_page(results, times, figures=figures.name))
     write_figures(figures, results)
     for picture in results["pictures"]:
         drawn = folder / "figures" / f"{picture['name']}.png"
         if drawn.is_file():
             with replacing(figures / drawn.name) as aside:
                 aside.write_bytes(drawn.read_bytes())
-    write_text_whole(page, results_page(results, times, figures=figures.name))
 
 
 def read_times(folder: Path) -> dict[str, Any]:
@@ -92,8 +92,12 @@ def read_times(folder: Path) -> dict[str, Any]:
 
 def make_results(bench: BenchStudies, settings: Mapping[str, str]) -> dict[str, Any]:
     """All that follows from the studies, as plain values."""
-    missing: dict[str, str] = {}
-    tables, charts, panels = (_make(makers, bench, missing) for makers in (TABLES, CHARTS, PANELS))
+    small = [study for study in bench.studies if too_small(study)]
+    missing = {study.key: f"has only {len(study)} held-out views" for study in small}
+    tables = _make(TABLES, bench, missing)
+    charts = _make(CHARTS, bench, missing)
+    panels = _make(PANELS, bench, missing)
+    kept = sorted((s for s in bench.studies if s not in small), key=lambda study: study.key)
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -103,9 +107,7 @@ def make_results(bench: BenchStudies, settings: Mapping[str, str]) -> dict[str, 
         "charts": [asdict(chart) for chart in charts],
         "pictures": [{"name": p.name, "title": p.title, "caption": p.caption} for p in panels],
         "missing": missing,
-        "studies": [
-            _plain_study(bench, study) for study in sorted(bench.studies, key=lambda s: s.key)
-        ],
+        "studies": [_plain_study(bench, study) for study in kept],
     }
 
 
@@ -139,8 +141,9 @@ def write_figures(
     folder.mkdir(parents=True, exist_ok=True)
     for chart in results["charts"]:
         write_chart(folder / f"{chart['name']}.png", chart["name"], chart["data"])
-    for picture in results["pictures"] if bench else []:
-        write_panel(folder / f"{picture['name']}.png", PANELS[picture["name"]](bench))
+    if bench is not None:
+        for picture in results["pictures"]:
+            write_panel(folder / f"{picture['name']}.png", PANELS[picture["name"]](bench))
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
@@ -167,10 +170,10 @@ def read_json(path: Path, kind: str) -> dict[str, Any]:
 def _write_all(
     folder: Path, results: dict[str, Any], times: dict[str, Any], bench: BenchStudies
 ) -> None:
-    """Tables, figures and page."""
+    """Tables, page and, last because they need Matplotlib, figures."""
     write_tables(folder / "tables", [*results["tables"], *times["tables"]])
-    write_figures(folder / "figures", results, bench)
     write_text_whole(folder / "results.md", results_page(results, times, figures="figures"))
+    write_figures(folder / "figures", results, bench)
 
 
 def _make(
@@ -196,9 +199,9 @@ def _plain_protocol(protocol: Protocol) -> dict[str, Any]:
 
 
 def _protocol(plain: Mapping[str, Any]) -> Protocol:
-    levels = {name: parse_level(plain[name], name) for name in ("alpha", "beta")}
-    counts = {name: int(value) for name, value in plain.items() if name not in levels}
-    return Protocol(**levels, **counts)
+    alpha, beta = (parse_level(plain[name], name) for name in ("alpha", "beta"))
+    counts = {name: int(value) for name, value in plain.items() if name not in ("alpha", "beta")}
+    return Protocol(alpha, beta, **counts)
 
 
 def _plain_study(bench: BenchStudies, study: Study) -> dict[str, Any]:

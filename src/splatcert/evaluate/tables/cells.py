@@ -63,6 +63,11 @@ def wins(comparison: Comparison) -> str:
     return f"{comparison.wins}/{comparison.scenes}"
 
 
+def won_of(won: Figure | None, of: Figure | None) -> Figure | None:
+    """The paper's scenes won, written as ours are."""
+    return Figure(f"{won.value}/{of.value}") if won and of else None
+
+
 def shared_mean(label: str, scenes: Sequence[str], column: str) -> Figure | None:
     """The paper's mean over those of our scenes that it has, too."""
     found = [paper(label, scene, column) for scene in scenes]

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import spearmanr
 
 from splatcert.evaluate import scales
 from splatcert.evaluate.bench_studies import BenchStudies
@@ -19,6 +18,7 @@ from splatcert.evaluate.evidence import (
     variants,
 )
 from splatcert.evaluate.paper import paper, paper_text
+from splatcert.evaluate.ranking import rank_correlation
 from splatcert.evaluate.study import SHAPE, Study
 from splatcert.evaluate.table import Column, Row, Table
 from splatcert.evaluate.tables.cells import BASELINES, SAVING, cell, label, of_scenes, saving_cell
@@ -116,7 +116,7 @@ def _factor_ranks(evidence: Evidence, method: str) -> NDArray[np.float64]:
         prediction = evidence.prediction(study)
         factors = prediction.raw if method == "a" else study.field_means
         oracle = scales.oracle_factors(study, prediction.lambda_b, evidence.protocol.beta)
-        found.append(float(spearmanr(factors, oracle).statistic))
+        found.append(rank_correlation(factors, oracle))
     return np.array(found)
 
 

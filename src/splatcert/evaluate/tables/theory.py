@@ -9,8 +9,8 @@ from splatcert.errors import InputError
 from splatcert.evaluate.audit import Audit, audit
 from splatcert.evaluate.bench_studies import BenchStudies
 from splatcert.evaluate.evidence import MissingError
-from splatcert.evaluate.paper import paper_text
-from splatcert.evaluate.table import Column, Figure, Row, Table
+from splatcert.evaluate.paper import paper_power, paper_text
+from splatcert.evaluate.table import Column, Row, Table
 from splatcert.evaluate.tables.cells import cell
 
 _IDENTITIES = {
@@ -24,8 +24,8 @@ _IDENTITIES = {
 def identities(bench: BenchStudies) -> Table:
     """Largest relative error of each identity over scenes, splits and views."""
     found = _audits(bench)
-    published = {"aggregate": Figure(1.1e-6), "gain": Figure(6.2e-7)}
-    published |= dict.fromkeys(("threshold", "widths"), Figure(1.1e-6))
+    published = dict.fromkeys(_IDENTITIES, paper_power("audit identities"))
+    published["gain"] = paper_power("audit gain")
     rows = [
         Row(text, (cell(max(getattr(a, name) for a in found.values()), published[name]),))
         for name, text in _IDENTITIES.items()

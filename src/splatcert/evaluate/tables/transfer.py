@@ -10,7 +10,8 @@ from splatcert.evaluate.bench_studies import BenchStudies
 from splatcert.evaluate.evidence import Evidence, MissingError
 from splatcert.evaluate.paper import paper, paper_text
 from splatcert.evaluate.scenes import compare
-from splatcert.evaluate.table import Cell, Column, Figure, Row, Table
+from splatcert.evaluate.study import Study
+from splatcert.evaluate.table import Cell, Column, Figure, Row, Table, Value
 from splatcert.evaluate.tables.cells import (
     GAP,
     SCENES,
@@ -25,6 +26,7 @@ from splatcert.evaluate.tables.cells import (
     mean_cell,
     saving_cell,
     wins,
+    won_of,
 )
 
 FAMILY = "Mip-NeRF 360"
@@ -110,7 +112,7 @@ def backbone(bench: BenchStudies) -> Table:
     for at, study in enumerate(vanilla.studies):
         saved = [cell(float(values[m][at]), paper(name, study.scene, m)) for m in methods]
         event = cell(float(covered[at]), paper(name, study.scene, "coverage"))
-        ratio = cell(_gaussian_ratio(study.facts, vanilla.sources.get(study.scene)))
+        ratio = cell(_gaussian_ratio(study, vanilla.sources.get(study.scene)))
         rows.append(Row(study.scene, (*saved, event, ratio)))
     means = [known_mean(values[m], paper(name, "mean", m)) for m in methods]
     rows.append(Row("Mean", (*means, known_mean(covered), cell(None)), True))
@@ -151,7 +153,7 @@ def targets(bench: BenchStudies) -> Table:
         notes=(
             "Saving of our scale when its predictor learned from residuals of the deployed model, "
             f"or of models that had not seen the view. Out of fold is better on {wins(found)} "
-            "scenes (the paper: 6/8).",
+            f"scenes (the paper: {_won('targets wins')}).",
         ),
     )
 
@@ -169,17 +171,20 @@ _COLUMNS = (
 
 def _pool_rows(evidence: Evidence, source: str) -> list[Row]:
     """One row for each way to choose the source scenes that some target has."""
-    ways = (
-        ("pool", "All other scenes", lambda _: True, ""),
-        ("same-family", "Same family among the sources", lambda _: True, "same-family"),
-        ("strict", f"Strict holdout, {FAMILY}", lambda s: s.family == FAMILY, "strict"),
-        ("strict", "Strict holdout, every family", lambda _: True, ""),
-        ("mixed", "As many sources as strict, with the family", lambda _: True, "mixed"),
-    )
+    ways = [
+        ("pool", "All other scenes", None, ""),
+        ("same-family", "Same family among the sources", None, "same-family"),
+        ("strict", f"Strict holdout, {FAMILY}", FAMILY, "strict"),
+        ("strict", "Strict holdout, every family", None, ""),
+        ("mixed", "As many sources as strict, with the family", None, "mixed"),
+    ]
+    named = {pool for study in evidence.studies for pool in study.predictions}
+    own = sorted(named - {way[0] for way in ways} - {"out-of-fold"})
     rows = []
-    for pool, text, keep, published in ways:
+    for pool, text, family, published in [*ways, *((p, f"Pool {p}", None, "") for p in own)]:
         try:
-            chosen = evidence.by(pool).where(keep).having("full")
+            targets = evidence.by(pool).where(lambda s, f=family: f in (None, s.family))
+            chosen = targets.having("full")
         except InputError:
             continue
         rows.append(_pool_row(chosen, text, published, source))
@@ -203,7 +208,7 @@ def _pool_row(evidence: Evidence, text: str, published: str, source: str) -> Row
         compared = (
             saving_cell(both, "ensemble", known["ensemble"]),
             mean_cell(found.gap, known["gap"]),
-            cell(wins(found), Figure(f"{won[0].value}/{won[1].value}") if all(won) else None),  # pyright: ignore[reportOptionalMemberAccess]
+            cell(wins(found), won_of(*won)),
             cell(found.p, known["p"]),
         )
     ours = saving_cell(evidence, "full", known["full"])
@@ -216,7 +221,12 @@ def _published(source: str, row: str, column: str) -> Figure | None:
     return paper_text(f"centre {row}", column) if source == "centre" else paper(source, row, column)
 
 
-def _gaussian_ratio(facts, reference) -> float | None:
-    if reference is None or "gaussians" not in facts or "gaussians" not in reference.facts:
+def _gaussian_ratio(study: Study, reference: Study | None) -> float | None:
+    if reference is None or not {"gaussians"} <= set(study.facts) & set(reference.facts):
         return None
-    return facts["gaussians"] / reference.facts["gaussians"]
+    return study.facts["gaussians"] / reference.facts["gaussians"]
+
+
+def _won(passage: str) -> Value:
+    figure = won_of(paper_text(passage, "wins"), paper_text(passage, "scenes"))
+    return figure.value if figure else None

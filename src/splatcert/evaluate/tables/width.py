@@ -25,8 +25,10 @@ from splatcert.evaluate.tables.cells import (
     saving_cell,
     shared_mean,
     wins,
+    won_of,
 )
 
+_COMPARED = ("gap", "p", "wins", "scenes")
 MATCHED = "Same centre, same calibration views, same View-CP layer; only the scale map changes."
 CHOSEN = (
     "Shrinkages, and GAVIS's κ, are chosen by width on the source scenes of each target's "
@@ -51,16 +53,14 @@ def panel_a_all(bench: BenchStudies) -> Table:
 
 def paired(bench: BenchStudies) -> Table:
     """Our scale against each other one, scene by scene."""
-    methods = _methods(bench.main)
-    evidence = bench.main.having(*methods)
-    ours = evidence.savings("full")
     rows = []
-    for method in [m for m in methods if m != "full"]:
-        found = compare(ours, evidence.savings(method), evidence.protocol.resamples)
+    for method in [m for m in _methods(bench.main) if m != "full"]:
+        both = bench.main.having("full", method)
+        savings = both.savings("full"), both.savings(method)
+        found = compare(*savings, resamples=both.protocol.resamples)
         known = f"full-{method}" if method in ("gsu", "ensemble") else ""
-        gap, p = (paper_text(known, name) if known else None for name in ("gap", "p"))
-        won = _won(known)
-        cells = mean_cell(found.gap, gap), cell(wins(found), won), cell(found.p, p)
+        gap, p, *won = (paper_text(known, n) if known else None for n in _COMPARED)
+        cells = mean_cell(found.gap, gap), cell(wins(found), won_of(*won)), cell(found.p, p)
         rows.append(Row(label(method), cells))
     return Table(
         name="paired",
@@ -69,9 +69,8 @@ def paired(bench: BenchStudies) -> Table:
         columns=(GAP, WINS, SIGN),
         rows=tuple(rows),
         notes=(
-            of_scenes(evidence, bench.main),
-            "Gap in points of saving, with a 95% bootstrap interval over scenes; exact two-sided "
-            "sign test.",
+            "Each row on all scenes that have both scales. Gap in points of saving, with a 95% "
+            "bootstrap interval over scenes; exact two-sided sign test.",
         ),
     )
 
@@ -142,21 +141,12 @@ def _panel(bench: BenchStudies, name: str, methods: list[str], title: str) -> Ta
 
 
 def _methods(main: Evidence) -> list[str]:
-    """Every scale that some scene has, users' maps included."""
-    own = {
-        name
-        for study in main.studies
-        for name in study.maps
-        if not name.endswith("-pv") and name not in BASELINES and not name.startswith("gavis-")
-    }
-    return main.somewhere("constant", *BASELINES, *sorted(own), "full", "oracle")
-
-
-def _won(passage: str) -> Figure | None:
-    if not passage:
-        return None
-    won, of = (paper_text(passage, name) for name in ("wins", "scenes"))
-    return Figure(f"{won.value}/{of.value}") if won and of else None
+    """Every baseline that some scene has, and users' maps that all scenes with those have."""
+    known = main.somewhere("constant", *BASELINES, "full", "oracle")
+    matched = main.having(*known).studies
+    own = set.intersection(*(set(study.maps) for study in matched)) - set(BASELINES)
+    mine = sorted(m for m in own if not m.endswith("-pv") and not m.startswith("gavis-"))
+    return [*known[:-2], *main.somewhere(*mine), *known[-2:]]
 
 
 def _models(evidence: Evidence, method: str) -> Cell:
