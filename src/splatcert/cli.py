@@ -17,6 +17,7 @@ import tyro
 
 from splatcert import __version__
 from splatcert.commands import Command, what_is_kept
+from splatcert.commands.bench import Bench
 from splatcert.commands.certify import Certify
 from splatcert.commands.demo import Demo
 from splatcert.commands.export import Export
@@ -24,6 +25,7 @@ from splatcert.commands.inspect import Inspect
 from splatcert.commands.learn import Learn
 from splatcert.commands.render import Render
 from splatcert.commands.report import Report
+from splatcert.commands.results import Results
 from splatcert.commands.suggest import Suggest
 from splatcert.commands.train import Train
 from splatcert.commands.verify import Verify
@@ -50,6 +52,8 @@ Commands = (
     | Annotated[View, tyro.conf.subcommand("view")]
     | Annotated[Suggest, tyro.conf.subcommand("suggest")]
     | Annotated[Export, tyro.conf.subcommand("export")]
+    | Annotated[Bench, tyro.conf.subcommand("bench")]
+    | Annotated[Results, tyro.conf.subcommand("results")]
 )
 
 
