@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
@@ -85,4 +86,4 @@ def picture(boxes: CertifiedBoxes, look: Look) -> Pixels:
 
 def to_bytes(colours: Tensor) -> Pixels:
     """Colours [H, W, 3], clamped to [0, 1], as bytes."""
-    return (colours.clamp(0, 1) * 255).round_().byte().cpu().numpy()
+    return np.asarray(cv2.convertScaleAbs(colours.cpu().numpy().clip(0, 1), alpha=255))
