@@ -51,7 +51,7 @@ def coloured(half_width: NDArray[np.floating], scale: WidthScale) -> Pixels:
     """
     values = np.asarray(half_width, dtype=np.float32)
     places = np.minimum(values * np.float32(255 * STEPS / scale.top), STEPS - 1).astype(np.uint8)
-    colours = np.asarray(cv2.applyColorMap(places, _lookup()))
+    colours = np.asarray(cv2.applyColorMap(places, _lookup()), dtype=np.uint8)
     if not np.isfinite(values.max()):
         colours[~np.isfinite(values)] = UNBOUNDED
     return colours

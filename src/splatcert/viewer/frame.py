@@ -86,4 +86,5 @@ def picture(boxes: CertifiedBoxes, look: Look) -> Pixels:
 
 def to_bytes(colours: Tensor) -> Pixels:
     """Colours [H, W, 3], clamped to [0, 1], as bytes."""
-    return np.asarray(cv2.convertScaleAbs(colours.cpu().numpy().clip(0, 1), alpha=255))
+    clamped = colours.cpu().numpy().clip(0, 1)
+    return np.asarray(cv2.convertScaleAbs(clamped, alpha=255), dtype=np.uint8)
