@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from certified_capture import HELD_OUT, NAMES, made_capture
-from splatcert.report.colours import WidthScale
+from splatcert.report.colours import WidthScale, palette
 from splatcert.viewer.card import MISSED, make_card
 from splatcert.viewer.colours import UNBOUNDED, colour_of, coloured, pixel_scale, view_scale
 from splatcert.viewer.frame import Look, Mode, boxes_at, draw, picture, to_bytes
@@ -75,6 +75,8 @@ def test_an_unbounded_box_is_grey_and_spans_all_colours(certificate, views):
 def test_colours_are_absolute():
     assert colour_of(64 / 255, SCALE) == colour_of(0.9, SCALE) != colour_of(32 / 255, SCALE)
     assert colour_of(float("inf"), SCALE) == colour_of(float("nan"), SCALE) == UNBOUNDED
+    many = np.random.default_rng(0).uniform(0, 0.3, (20, 30)).astype(np.float32)
+    np.testing.assert_array_equal(coloured(many, SCALE), palette()[SCALE.indices(many)])
     both = coloured(np.array([[0.1, 0.2]]), SCALE)[0]
     assert tuple(both[0]) == colour_of(0.1, SCALE) and tuple(both[1]) == colour_of(0.2, SCALE)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
@@ -85,4 +86,5 @@ def picture(boxes: CertifiedBoxes, look: Look) -> Pixels:
 
 def to_bytes(colours: Tensor) -> Pixels:
     """Colours [H, W, 3], clamped to [0, 1], as bytes."""
-    return (colours.clamp(0, 1) * 255).round_().byte().cpu().numpy()
+    clamped = colours.cpu().numpy().clip(0, 1)
+    return np.asarray(cv2.convertScaleAbs(clamped, alpha=255), dtype=np.uint8)
