@@ -44,6 +44,8 @@ FACTS = {
     "seconds.train": "wall time of one model",
     "seconds.members": "wall time of all members of the ensemble",
     "seconds.post": "wall time of field and support, after training",
+    "labels.before": "hand-overs of held-out labels before every scale was fixed",
+    "labels.after": "held-out labels that were handed out after that",
     "access.<group>.<kind>": "views of a group (GROUPS) that supplied something (KINDS)",
 }
 """Single numbers a study may know, by name; a table leaves out what is unknown."""
