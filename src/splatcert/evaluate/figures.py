@@ -29,6 +29,8 @@ MISSED = np.array([214, 40, 57], dtype=np.uint8)
 STYLE: dict[Any, Any] = {
     "figure.facecolor": "white",
     "figure.dpi": 160,
+    "figure.constrained_layout.w_pad": 0.1,
+    "figure.constrained_layout.h_pad": 0.1,
     "font.size": 9,
     "text.color": INK,
     "axes.labelcolor": INK,
