@@ -21,7 +21,7 @@ from splatcert import cli, load_certificate, load_splats
 from splatcert.commands import film
 from splatcert.commands.pictures import to_pixels
 from splatcert.commands.render import Render
-from splatcert.commands.width_scale import WidthScale, round_up
+from splatcert.commands.width_bar import WidthBar, round_up
 from splatcert.scene.camera_files import write_cameras
 
 STEM = Path(HELD_OUT[2]).stem
@@ -43,7 +43,7 @@ def views(certified, tmp_path_factory) -> Path:
 def boxes(certified):
     certificate = load_certificate(certified, load_splats(certified.parent / "model.ply"))
     record = next(v for v in certificate.record.calibration if v.name == HELD_OUT[2])
-    return certificate.predict(record.camera.camera()), WidthScale.of(certificate)
+    return certificate.predict(record.camera.camera()), WidthBar.of(certificate)
 
 
 def test_float_maps_are_the_boxes_to_the_bit(views, boxes):
@@ -92,7 +92,7 @@ def test_the_film_is_h264_that_browsers_play(views):
         first, *rest = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
     assert len(rest) == len(HELD_OUT) - 1
     rows = json.loads((views / "frames.json").read_text())
-    sheet = film.Film(views, rows, WidthScale(1.0)).frame(rows[0])
+    sheet = film.Film(views, rows, WidthBar(1.0)).frame(rows[0])
     panel = (slice(0, 200), slice(0, 320))
     assert np.abs(first[panel].astype(int) - sheet[panel]).mean() < 8  # render, left
 

@@ -12,7 +12,7 @@ from PIL import Image
 from plyfile import PlyData
 
 from splatcert import cli, load_certificate, load_splats, open_view
-from splatcert.commands.width_scale import WidthScale
+from splatcert.commands.width_bar import WidthBar
 from splatcert.export.columns import STORED
 
 RULE = "views_seen >= 3 and uncertainty < 0.2 and opacity > 0.05"
@@ -65,7 +65,7 @@ def test_baked_colours_are_those_of_the_scale(exported, certificate):
     baked, rows = load_splats(exported / "uncertainty.ply"), table(exported / "support.ply")
     assert not baked.sh[:, 1:].any()
     colours = baked.sh[:, 0].numpy() * 0.28209479177387814 + 0.5
-    expected = WidthScale.of(certificate).colours(rows["uncertainty"]) / 255
+    expected = WidthBar.of(certificate).colours(rows["uncertainty"]) / 255
     np.testing.assert_allclose(colours, expected, atol=1e-6)
     assert Image.open(exported / "legend.png").size[0] > 256
 

@@ -17,7 +17,7 @@ from splatcert.certificate.provenance import camera_hash
 from splatcert.commands.frame_ledger import Row, key_of
 from splatcert.commands.options import OptionError
 from splatcert.commands.pictures import save_png, to_pixels
-from splatcert.commands.width_scale import WidthScale
+from splatcert.commands.width_bar import WidthBar
 from splatcert.console import output_folder
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class CertifiedFrames:
     """How frames of one certificate are made."""
 
     certificate: Certificate
-    scale: WidthScale
+    scale: WidthBar
     maps: Maps
 
     def key(self, camera: Camera) -> str:

@@ -51,7 +51,7 @@ class Export:
         from splatcert.artefacts import write_text_whole
         from splatcert.commands.certified import open_certificate
         from splatcert.commands.pictures import save_png
-        from splatcert.commands.width_scale import WidthScale
+        from splatcert.commands.width_bar import WidthBar
         from splatcert.export.columns import STORED, rule_columns, support_columns, with_columns
         from splatcert.export.rule import Rule
         from splatcert.splats.files import save_ply
@@ -74,7 +74,7 @@ class Export:
         if rule is not None:
             chosen = rule.apply(_arrays(rule_columns(splats, stored)))
             refuse_empty(chosen, rule.text)
-        scale = WidthScale.of(certificate)
+        scale = WidthBar.of(certificate)
         full = with_columns(splats, stored)
         save_ply(full, folder / SUPPORT)
         save_ply(self._coloured(splats, stored["uncertainty"], scale), folder / COLOURED)

@@ -16,7 +16,7 @@ from splatcert.artefacts import replacing
 from splatcert.commands.certified_frames import HALF_WIDTH, RGB
 from splatcert.commands.frame_ledger import Row
 from splatcert.commands.pictures import INK, PAPER, Pixels
-from splatcert.commands.width_scale import WidthScale
+from splatcert.commands.width_bar import WidthBar
 from splatcert.console import progress
 
 STRIP, GAP, MARGIN = 64, 4, 12
@@ -42,7 +42,7 @@ class Film:
     folder: Path
     """Where the frames' files are."""
     rows: Sequence[Row]
-    scale: WidthScale | None
+    scale: WidthBar | None
     """None for a plain model, which has no half-width."""
 
     @property

@@ -17,7 +17,7 @@ from splatcert.console import output_folder, progress, say
 
 if TYPE_CHECKING:
     from splatcert.commands.render_jobs import Job
-    from splatcert.commands.width_scale import WidthScale
+    from splatcert.commands.width_bar import WidthBar
 
 Colour = tuple[float, float, float]
 Row = dict[str, Any]
@@ -152,7 +152,7 @@ class Render:
         }
 
 
-def frame_words(rows: list[Row], scale: WidthScale | None) -> dict[str, str]:
+def frame_words(rows: list[Row], scale: WidthBar | None) -> dict[str, str]:
     """What a table of certified frames says, for people."""
     if scale is None:
         return {}

@@ -14,7 +14,7 @@ from splatcert.commands.frame_ledger import Row
 from splatcert.commands.frames import chosen_background, load_for_scene
 from splatcert.commands.model_frames import ModelFrames
 from splatcert.commands.options import OptionError
-from splatcert.commands.width_scale import WidthScale
+from splatcert.commands.width_bar import WidthBar
 from splatcert.scene.cameras import Camera
 from splatcert.scene.load import load_scene
 from splatcert.splats.files import load_splats
@@ -43,7 +43,7 @@ class Job:
     choice: Choice
     words: dict[str, str]
     """What it is, for people."""
-    scale: WidthScale | None
+    scale: WidthBar | None
     """Of the half-width; None for a plain model."""
 
 
@@ -68,7 +68,7 @@ def certified_job(asked: Render) -> Job:
     chosen = choose(asked.cameras, pool, fps=asked.fps or FILM_FPS, seconds=asked.seconds)
     certified = max(max(camera.width, camera.height) for camera in pool.views("all").values())
     cameras = resized(chosen.cameras, asked.resolution or certified)
-    scale, maps = WidthScale.of(certificate), asked.maps
+    scale, maps = WidthBar.of(certificate), asked.maps
     if maps == "auto":
         maps = "none" if chosen.is_path else "npz"
     words = {

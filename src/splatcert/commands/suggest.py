@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from splatcert.certificate.certificate import Certificate
     from splatcert.commands.pictures import Pixels
-    from splatcert.commands.width_scale import WidthScale
+    from splatcert.commands.width_bar import WidthBar
     from splatcert.scene.cameras import Camera
     from splatcert.suggest.rank import Suggestion
 
@@ -105,9 +105,9 @@ def picture(certificate: Certificate, found: Sequence[Suggestion]) -> Pixels:
 
     from splatcert.commands.pictures import INK, PAPER
     from splatcert.commands.plan_view import SEEN, PlanView
-    from splatcert.commands.width_scale import WidthScale
+    from splatcert.commands.width_bar import WidthBar
 
-    scale = WidthScale.of(certificate)
+    scale = WidthBar.of(certificate)
     training = [view.camera.camera() for view in certificate.record.training]
     plan = PlanView.around([*training, *(one.camera for one in found)], MAP)
     shown = panels(certificate, found[:SHOWN], scale)
@@ -135,19 +135,19 @@ def marks(found: Sequence[Suggestion]) -> dict[str, tuple[Camera, tuple[int, int
     """Suggestions by their number, in colours by their gain; the least is still seen."""
     import numpy as np
 
-    from splatcert.commands.width_scale import WidthScale
+    from splatcert.commands.width_bar import WidthBar
 
     most = max(one.gain for one in found)
     marked = {}
     for place, one in enumerate(found, 1):
         share = np.array([0.35 + 0.65 * one.gain / most])
-        red, green, blue = WidthScale(1.0).colours(share)[0]
+        red, green, blue = WidthBar(1.0).colours(share)[0]
         marked[str(place)] = (one.camera, (int(red), int(green), int(blue)))
     return marked
 
 
 def panels(
-    certificate: Certificate, found: Sequence[Suggestion], scale: WidthScale
+    certificate: Certificate, found: Sequence[Suggestion], scale: WidthBar
 ) -> list[Image.Image]:
     """Each as it would look now: the render, its half-width, and where to stand."""
     from PIL import Image, ImageDraw, ImageFont

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Half-widths as colours: one absolute scale for all that is shown of one certificate."""
+"""Half-widths as colours of the report's palette, and a bar that says what they mean.
+
+One absolute scale for all pictures that commands write of one certificate.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,12 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from splatcert.commands.pictures import INK, PAPER, Pixels
+from splatcert.report.colours import STEPS, palette
 
 if TYPE_CHECKING:
     from splatcert.certificate.certificate import Certificate
@@ -24,23 +27,21 @@ FONT_SIZE = 13
 
 
 @dataclass(frozen=True)
-class WidthScale:
+class WidthBar:
     """From 0 (dark) to `top` (light), where colours go from 0 to 1."""
 
     top: float
 
     @classmethod
-    def of(cls, certificate: Certificate) -> WidthScale:
+    def of(cls, certificate: Certificate) -> WidthBar:
         """By the certificate alone, so that all pictures of it can be compared."""
         usual = usual_half_width(certificate)
         return cls(round_up(USUAL_SHARE * usual) if math.isfinite(usual) else 1.0)
 
     def colours(self, values: NDArray[np.floating]) -> Pixels:
         """RGB of any array of half-widths; what exceeds the scale has its last colour."""
-        levels = np.clip(np.nan_to_num(values / self.top, posinf=1.0), 0, 1) * 255
-        flat = np.round(levels).astype(np.uint8).reshape(-1, 1)
-        coloured = cv2.applyColorMap(flat, cv2.COLORMAP_INFERNO)[:, 0, ::-1]
-        return np.asarray(coloured, dtype=np.uint8).reshape(*np.shape(values), 3)
+        share = np.nan_to_num(values / self.top, posinf=1.0)
+        return palette()[np.clip(share * STEPS, 0, STEPS - 1).astype(np.intp)]
 
     def ticks(self) -> list[tuple[float, str]]:
         """Places along the bar, 0 to 1, and what stands there."""
