@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every `splatcert ...` of README and docs is performed, page by page, on a small project."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from documented_project import write_project
+
+from splatcert import cli
+from splatcert.commands import demo
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FENCED = re.compile(r"^```(?:sh|console|text)?\n(.*?)^```", re.DOTALL | re.MULTILINE)
+INLINE = re.compile(r"`splatcert ([a-z]+)\b[^`]*`")
+
+PLACEHOLDERS = {
+    "PATH": "data/truck",
+    "DATA": "data/truck",
+    "CAPTURE": "data/truck",
+    "MODEL": "output/truck",
+    "RUN": "runs/own",
+    "DIR": "renders",
+    "CERT": "own.cert",
+    "CERT...": "own.cert",
+}
+SMALLER = {"--iterations": "300", "--members": "2"}
+"""Options whose documented value is too much for a test."""
+MISSING = "has no place in the test: give `write_project` what it needs"
+
+
+def commands_of(page: Path) -> list[list[str]]:
+    """The page's own commands in order, as words, without comments and prompts."""
+    text = page.read_text(encoding="utf-8")
+    blocks = "\n".join(block.replace("\\\n", " ") for block in FENCED.findall(text))
+    lines = (line.strip().removeprefix("$ ") for line in blocks.splitlines())
+    return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("splatcert ")]
+
+
+def made_smaller(words: list[str]) -> list[str]:
+    """The same command on the small project."""
+    known = [PLACEHOLDERS.get(word, word) for word in words]
+    for option, value in SMALLER.items():
+        if option in known:
+            known[known.index(option) + 1] = value
+        elif known[0] == "train" and option == "--iterations":
+            known += [option, value]
+    return known
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("project")
+    write_project(folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if commands_of(page)], ids=lambda page: page.stem
+)
+def test_the_commands_of_a_page_work(page, project, monkeypatch, capsys):
+    monkeypatch.chdir(project)
+    monkeypatch.setattr(demo, "STEPS", 30)
+    monkeypatch.setattr(demo, "RESOLUTION", "48")
+    for words in commands_of(page):
+        ending = cli.main(made_smaller(words))
+        printed = capsys.readouterr().err[-600:]
+        assert ending == 0, f"{page.name}: splatcert {' '.join(words)}\n{MISSING}\n{printed}"
+
+
+def test_commands_named_in_sentences_exist(capsys):
+    cli.main(["--help"])
+    known = set(re.findall(r"• (\w+)", capsys.readouterr().out))
+    named = {
+        (page.name, name)
+        for page in PAGES
+        for name in INLINE.findall(page.read_text(encoding="utf-8"))
+    }
+    assert known and not {(page, name) for page, name in named if name not in known}
+
+
+def test_there_is_a_page_with_commands():
+    assert len([page for page in PAGES if commands_of(page)]) > 5
