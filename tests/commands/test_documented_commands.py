@@ -16,6 +16,7 @@ from splatcert.commands import demo
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCED = re.compile(r"^```(?:sh|console|text)?\n(.*?)^```", re.DOTALL | re.MULTILINE)
+PYTHON = re.compile(r"^```python\n(import splatcert as sc\n.*?)^```", re.DOTALL | re.MULTILINE)
 INLINE = re.compile(r"`splatcert ([a-z]+)\b[^`]*`")
 
 PLACEHOLDERS = {
@@ -70,6 +71,20 @@ def test_the_commands_of_a_page_work(page, project, monkeypatch, capsys):
         ending = cli.main(made_smaller(words))
         printed = capsys.readouterr().err[-600:]
         assert ending == 0, f"{page.name}: splatcert {' '.join(words)}\n{MISSING}\n{printed}"
+
+
+@pytest.mark.filterwarnings("ignore::splatcert.conformal.CalibrationTooSmall")
+@pytest.mark.parametrize("page", ["first-certificate", "certificates", "engine", "models/ply"])
+def test_the_python_of_a_page_works(page, project, monkeypatch):
+    """After the page's commands; a model and a camera are taken as known."""
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(project)
+    splats, camera = (
+        sc.load_splats("point_cloud.ply"),
+        sc.load_scene("data/truck").held_out[0].camera,
+    )
+    for block in PYTHON.findall(text):
+        exec(compile(block, page, "exec"), {"splats": splats, "camera": camera})
 
 
 def test_commands_named_in_sentences_exist(capsys):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import tyro
 
@@ -34,6 +34,8 @@ class Demo:
     Takes about three minutes on two cores. Stopped, it goes on where it was when the same
     command is given again.
     """
+
+    interrupted: ClassVar[str] = "What is finished is kept: the same command goes on from there."
 
     output: Annotated[Path, tyro.conf.arg(aliases=["-o"], metavar="FOLDER")] = Path(
         "splatcert-demo"
