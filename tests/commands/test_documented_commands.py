@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from documented_project import write_project
 
+import splatcert as sc
 from splatcert import cli
 from splatcert.commands import demo
 
@@ -79,12 +80,10 @@ def test_the_python_of_a_page_works(page, project, monkeypatch):
     """After the page's commands; a model and a camera are taken as known."""
     text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
     monkeypatch.chdir(project)
-    splats, camera = (
-        sc.load_splats("point_cloud.ply"),
-        sc.load_scene("data/truck").held_out[0].camera,
-    )
+    camera = sc.load_scene("data/truck").held_out[0].camera
+    known = {"splats": sc.load_splats("point_cloud.ply"), "camera": camera}
     for block in PYTHON.findall(text):
-        exec(compile(block, page, "exec"), {"splats": splats, "camera": camera})
+        exec(compile(block, page, "exec"), dict(known))
 
 
 def test_commands_named_in_sentences_exist(capsys):

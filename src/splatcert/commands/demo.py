@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -64,9 +66,9 @@ class Demo:
         Certify(data=photos, model=run, output=certified, engine=self.engine).run()
 
         say("4 of 4", "what has come of it")
-        self._show(certified, run)
+        self._show(photos, run, certified)
 
-    def _show(self, certified: Path, run: Path) -> None:
+    def _show(self, photos: Path, run: Path, certified: Path) -> None:
         from splatcert.certificate.store import load_certificate
         from splatcert.commands.demo_sheet import save_sheet
         from splatcert.splats.files import load_splats
@@ -77,7 +79,7 @@ class Demo:
         for label, text in meaning(certificate).items():
             say(label, text)
         say("look at", f"{sheet}: renders beside their error bars")
-        write_report(certified)
+        write_report(certified, photos, run, self.engine.threads)
         say("splats", f"{run}/splats.ply opens in any splat viewer")
         say("certificate", f"{certified}: splatcert inspect, splatcert verify")
         say("next", "the same with photographs of your own: splatcert train, splatcert certify")
@@ -115,5 +117,8 @@ def meaning(certificate: Certificate) -> dict[str, str]:
     return told
 
 
-def write_report(certified: Path) -> None:
-    """Where `splatcert report` is to be called with the demo's certificate."""
+def write_report(certified: Path, photos: Path, run: Path, threads: int) -> None:
+    """The certificate as a page, where this version has `splatcert report`."""
+    if find_spec("splatcert.commands.report") is not None:
+        command = import_module("splatcert.commands.report").Report
+        command(certificate=certified, model=run, data=photos, threads=threads).run()
