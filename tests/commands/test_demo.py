@@ -44,8 +44,8 @@ def test_points_lie_where_photographs_show_their_colour(scene):
 
 
 def test_the_demo_goes_from_photographs_to_a_certificate(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(demo, "STEPS", 200)
-    monkeypatch.setattr(demo, "RESOLUTION", "64")
+    for name, value in {"STEPS": 300, "GAUSSIANS": 2_000, "RESOLUTION": "64"}.items():
+        monkeypatch.setattr(demo, name, value)
     monkeypatch.chdir(tmp_path)
     assert cli.main(["demo", "-o", "out", "--threads", "1"]) == 0
     printed = " ".join(capsys.readouterr().out.split())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every `splatcert ...` of README and docs is performed, page by page, on a small project."""
+"""What README and docs show is performed, page by page, on a small project."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ PLACEHOLDERS = {
 }
 SMALLER = {"--iterations": "300", "--members": "2"}
 """Options whose documented value is too much for a test."""
+FEW = ["--max-gaussians", "2000"]
 MISSING = "has no place in the test: give `write_project` what it needs"
 
 
@@ -46,12 +47,16 @@ def commands_of(page: Path) -> list[list[str]]:
 def made_smaller(words: list[str]) -> list[str]:
     """The same command on the small project."""
     known = [PLACEHOLDERS.get(word, word) for word in words]
-    for option, value in SMALLER.items():
-        if option in known:
-            known[known.index(option) + 1] = value
-        elif known[0] == "train" and option == "--iterations":
-            known += [option, value]
+    if known[0] == "train":
+        known += FEW if "--iterations" in known else [*FEW, "--iterations", "0"]
+    for option in SMALLER.keys() & set(known):
+        known[known.index(option) + 1] = SMALLER[option]
     return known
+
+
+def python_of(page: Path) -> list[str]:
+    """The page's own Python that stands by itself."""
+    return PYTHON.findall(page.read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
@@ -61,29 +66,25 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.filterwarnings("ignore::splatcert.conformal.CalibrationTooSmall")
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if commands_of(page)], ids=lambda page: page.stem
+    "page",
+    [page for page in PAGES if commands_of(page) or python_of(page)],
+    ids=lambda page: page.stem,
 )
-def test_the_commands_of_a_page_work(page, project, monkeypatch, capsys):
+def test_what_a_page_shows_works(page, project, monkeypatch, capsys):
+    """Its commands in order, then its Python, to which a model and a camera are known."""
     monkeypatch.chdir(project)
-    monkeypatch.setattr(demo, "STEPS", 30)
-    monkeypatch.setattr(demo, "RESOLUTION", "48")
+    for name, value in {"STEPS": 300, "GAUSSIANS": 2_000, "RESOLUTION": "64"}.items():
+        monkeypatch.setattr(demo, name, value)
     for words in commands_of(page):
         ending = cli.main(made_smaller(words))
         printed = capsys.readouterr().err[-600:]
         assert ending == 0, f"{page.name}: splatcert {' '.join(words)}\n{MISSING}\n{printed}"
-
-
-@pytest.mark.filterwarnings("ignore::splatcert.conformal.CalibrationTooSmall")
-@pytest.mark.parametrize("page", ["first-certificate", "certificates", "engine", "models/ply"])
-def test_the_python_of_a_page_works(page, project, monkeypatch):
-    """After the page's commands; a model and a camera are taken as known."""
-    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
-    monkeypatch.chdir(project)
     camera = sc.load_scene("data/truck").held_out[0].camera
     known = {"splats": sc.load_splats("point_cloud.ply"), "camera": camera}
-    for block in PYTHON.findall(text):
-        exec(compile(block, page, "exec"), dict(known))
+    for block in python_of(page):
+        exec(compile(block, page.name, "exec"), dict(known))
 
 
 def test_commands_named_in_sentences_exist(capsys):

@@ -18,7 +18,7 @@ from render import radiance_path
 from scipy.spatial.transform import Rotation
 from still_life import MIRRORING, still_life
 
-QUALITY = 88
+QUALITY = 84
 PINHOLE = 1
 HELD_OUT = 5
 """The demo holds out every so manieth photograph, and no point takes its colour from one."""

@@ -25,8 +25,8 @@ PHOTOGRAPHS = Path(__file__).parents[1] / "demo_data" / "still_life"
 """Path-traced by `tools/demo_scene`: COLMAP poses, points and 96 photographs."""
 HOLDOUT = "5"
 """Every 5th photograph: at alpha = 1/10 the threshold is then not the worst score."""
-STEPS, RESOLUTION = 3_000, None
-"""Enough to look at, in little more than a minute on two cores."""
+STEPS, GAUSSIANS, RESOLUTION = 3_000, 40_000, None
+"""Enough for pictures of this size, in little more than a minute on two cores."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +57,7 @@ class Demo:
         Train(
             data=photos,
             output=run,
-            config=TrainConfig(iterations=STEPS),
+            config=TrainConfig(iterations=STEPS, max_gaussians=GAUSSIANS),
             capture=CaptureOptions(holdout=HOLDOUT, resolution=RESOLUTION),
             threads=self.engine.threads,
         ).run()
