@@ -12,7 +12,6 @@ import time
 import pytest
 
 from splatcert import __version__, cli
-from splatcert.commands import demo
 from splatcert.commands.demo import Demo
 from splatcert.errors import InputError
 
@@ -160,15 +159,3 @@ def test_an_output_folder_that_cannot_be_is_refused(tmp_path, capsys):
     (tmp_path / "file").write_text("in the way")
     assert cli.main(["demo", "-o", str(tmp_path / "file" / "out")]) == 2
     assert "--output" in capsys.readouterr().err
-
-
-def test_the_demo_leaves_pictures_and_a_model(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(demo, "GAUSSIANS", 2000)
-    assert cli.main(["demo", "-o", str(tmp_path / "out"), "--threads", "1"]) == 0
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
-        "splats.ply",
-        *(f"view_{index}.png" for index in range(4)),
-    ]
-    printed = capsys.readouterr().out
-    assert "1 thread)" in printed
-    assert "splatcert certify" in printed
