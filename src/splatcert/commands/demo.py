@@ -5,15 +5,14 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass, field
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import tyro
 
 from splatcert.commands.certify import Certify
-from splatcert.commands.options import CaptureOptions, EngineOptions
+from splatcert.commands.options import CaptureOptions, CertificateOptions, EngineOptions
+from splatcert.commands.report import Report
 from splatcert.commands.train import Train
 from splatcert.config import TrainConfig
 from splatcert.console import output_folder, say
@@ -79,9 +78,10 @@ class Demo:
         for label, text in meaning(certificate).items():
             say(label, text)
         say("look at", f"{sheet}: renders beside their error bars")
-        write_report(certified, photos, run, self.engine.threads)
+        inputs = CertificateOptions(model=run, data=photos, threads=self.engine.threads)
+        Report(certificate=certified, inputs=inputs).run()
         say("splats", f"{run}/splats.ply opens in any splat viewer")
-        say("certificate", f"{certified}: splatcert inspect, splatcert verify")
+        say("certificate", f"{certified}: splatcert verify, splatcert view")
         say("next", "the same with photographs of your own: splatcert train, splatcert certify")
 
 
@@ -115,10 +115,3 @@ def meaning(certificate: Certificate) -> dict[str, str]:
             "wide in easy views as in hard ones"
         )
     return told
-
-
-def write_report(certified: Path, photos: Path, run: Path, threads: int) -> None:
-    """The certificate as a page, where this version has `splatcert report`."""
-    if find_spec("splatcert.commands.report") is not None:
-        command = import_module("splatcert.commands.report").Report
-        command(certificate=certified, model=run, data=photos, threads=threads).run()
