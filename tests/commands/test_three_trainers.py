@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from scene.scene_writers import Colmap, Pose
+from scene_writers import Colmap, Pose
 from splat_layouts import (
     gsplat_world,
     moved_along,

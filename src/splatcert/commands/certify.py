@@ -239,8 +239,8 @@ def estimate_words(certificate: Certificate) -> str:
     return (
         f"no part of the guarantee: over {found.splits} random splits with "
         f"{found.calibration_views} calibration views, {percent(ours.coverage)} of the test "
-        f"views are covered at half-width {ours.width:.4f}, {percent(ours.saving)} less than a "
-        f"constant scale needs ({rest})"
+        f"views are covered at half-width {ours.width:.4f}, {percent(abs(ours.saving))} "
+        f"{'less' if ours.saving >= 0 else 'more'} than a constant scale needs (saved by {rest})"
     )
 
 
