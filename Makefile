@@ -52,7 +52,7 @@ bench: install  ## measure the engine; writes JSON with the machine described
 	$(BIN)/python benchmarks/engine.py
 
 docs: install  ## build the documentation into site/
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 # The base interpreter runs the tests with .venv's packages on its path: the import
 # hook of the editable install would otherwise put the plain extension first. Without -s,

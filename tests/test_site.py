@@ -19,10 +19,13 @@ LOADED = re.compile(
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Strict: a link, an anchor or a documented name that does not resolve is a failure."""
+    """Strict: a link, an anchor or a documented name that does not resolve is a failure.
+
+    Not with --quiet, which silences the warnings before they are counted.
+    """
     folder = tmp_path_factory.mktemp("site")
     done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", folder],
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", folder],
         cwd=ROOT,
         capture_output=True,
         text=True,

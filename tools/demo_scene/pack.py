@@ -27,11 +27,15 @@ CORNERS, CELL, JITTER = 130, 0.012, 0.002
 
 
 def pack(radiances: Path, capture: Path) -> None:
-    """Develop every view and write the capture."""
-    every = poses()
+    """Develop every view and write the capture.
+
+    Photographs are numbered by lot: every fifth is then a fair sample of rings and close-ups.
+    """
+    planned = poses()
+    wrong, by_lot = troubles(len(planned)), np.random.default_rng(23).permutation(len(planned))
+    every = [planned[view] for view in by_lot]
     photos = [
-        develop(np.load(radiance_path(radiances, view)), trouble, seed=view)
-        for view, trouble in enumerate(troubles(len(every)))
+        develop(np.load(radiance_path(radiances, view)), wrong[view], seed=view) for view in by_lot
     ]
     names = [f"{view:03d}.jpg" for view in range(len(every))]
     (capture / "images").mkdir(parents=True, exist_ok=True)

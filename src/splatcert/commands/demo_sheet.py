@@ -59,8 +59,8 @@ def stepped_back(camera: Camera, distance: float) -> Camera:
 
 def in_colours(half_width: NDArray[np.floating], top: float) -> Pixels:
     """Dark where boxes are narrow, light where they are wide."""
-    levels = to_pixels(half_width / top)
-    return cv2.cvtColor(cv2.applyColorMap(levels, cv2.COLORMAP_INFERNO), cv2.COLOR_BGR2RGB)
+    coloured = cv2.applyColorMap(to_pixels(half_width / top), cv2.COLORMAP_INFERNO)
+    return np.ascontiguousarray(coloured[..., ::-1], dtype=np.uint8)
 
 
 def pair(caption: str, picture: Pixels, widths: Pixels, top: float) -> Pixels:
