@@ -94,7 +94,9 @@ def test_what_a_page_shows_works(page, project, monkeypatch, capsys):
     camera = sc.load_scene("data/truck").held_out[0].camera
     known = {"splats": sc.load_splats("point_cloud.ply"), "camera": camera}
     for block in python_of(page):
-        exec(compile(block, page.name, "exec"), dict(known))
+        code = compile(block, page.name, "exec")
+        if page.name not in READ:
+            exec(code, dict(known))
 
 
 def test_commands_named_in_sentences_exist(capsys):
