@@ -16,7 +16,7 @@ TABLE = Table(
     name="small",
     title="Width & coverage",
     label="tab:small",
-    stub="Scale",
+    row_head="Scale",
     columns=(Column("Saving", "%"), Column("Error", scientific=True), Column("Wins")),
     rows=(
         Row(

@@ -7,12 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import cv2
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from splatcert.commands.pictures import CAPTION_HEIGHT, INK, PAPER, Pixels, save_png, to_pixels
+from splatcert.commands.width_bar import WidthBar
 from splatcert.console import progress
 
 if TYPE_CHECKING:
@@ -29,12 +28,11 @@ def save_sheet(path: Path, certificate: Certificate) -> None:
         caption: certificate.predict(camera)
         for caption, camera in progress(list(views.items()), "rendering")
     }
-    widest = max(float(np.quantile(one.half_width.numpy(), 0.99)) for one in boxes.values())
-    rows = []
+    scale, rows = WidthBar.of(certificate), []
     for caption, one in boxes.items():
         words = f"{caption}: {one.support.words().split(':')[0]}"
         picture = to_pixels(one.center.numpy())
-        rows.append(pair(words, picture, in_colours(one.half_width.numpy(), widest), widest))
+        rows.append(pair(words, picture, scale.colours(one.half_width.numpy()), scale.top))
     save_png(path, np.vstack([np.hstack(rows[:2]), np.hstack(rows[2:])]))
 
 
@@ -57,18 +55,12 @@ def stepped_back(camera: Camera, distance: float) -> Camera:
     return replace(camera, world_to_camera=pose)
 
 
-def in_colours(half_width: NDArray[np.floating], top: float) -> Pixels:
-    """Dark where boxes are narrow, light where they are wide."""
-    coloured = cv2.applyColorMap(to_pixels(half_width / top), cv2.COLORMAP_INFERNO)
-    return np.ascontiguousarray(coloured[..., ::-1], dtype=np.uint8)
-
-
 def pair(caption: str, picture: Pixels, widths: Pixels, top: float) -> Pixels:
     """Two pictures side by side under their captions."""
     height, width = picture.shape[:2]
     sheet = Image.new("RGB", (2 * width + GAP, height + CAPTION_HEIGHT + GAP), PAPER)
     draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(size=FONT_SIZE)
-    captions = (caption, f"half-width, 0 (dark) to {top:.2f} (light)")
+    captions = (caption, f"half-width, 0 (dark) to {top:g} and more (light)")
     for column, (words, pixels) in enumerate(zip(captions, (picture, widths), strict=True)):
         draw.text((column * width + 6, 4), words, fill=INK, font=font)
         sheet.paste(Image.fromarray(pixels), (column * width, CAPTION_HEIGHT))

@@ -33,7 +33,7 @@ _ANY = re.compile("|".join(map(re.escape, sorted(_SYMBOLS, key=len, reverse=True
 
 def latex_table(table: Table) -> str:
     """A float with caption and label; the paper's figures in small brackets."""
-    heads = [table.stub, *(_head(column) for column in table.columns)]
+    heads = [table.row_head, *(_head(column) for column in table.columns)]
     lines = [
         r"\begin{table}",
         rf"\caption{{{escaped(' '.join([table.title + '.', *table.remarks]))}}}",

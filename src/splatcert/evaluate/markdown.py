@@ -8,7 +8,7 @@ from splatcert.evaluate.table import Cell, Column, Row, Table, column_of, writte
 
 def markdown_table(table: Table) -> str:
     """A pipe table with its notes; the paper's figures in italics and brackets."""
-    heads = [table.stub, *(_head(column) for column in table.columns)]
+    heads = [table.row_head, *(_head(column) for column in table.columns)]
     lines = [_line(heads), _line(["---", *("--:" for _ in table.columns)])]
     lines += [_line(_row(row, table.columns)) for row in table.rows]
     return "\n".join([*lines, "", " ".join(table.remarks)]).rstrip() + "\n"

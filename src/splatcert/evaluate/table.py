@@ -64,7 +64,7 @@ class Table:
     name: str
     """Of its files, and of its heading's anchor."""
     title: str
-    stub: str
+    row_head: str
     """Heading of the labels."""
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]

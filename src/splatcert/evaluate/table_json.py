@@ -16,7 +16,7 @@ def table_to_plain(table: Table) -> dict[str, Any]:
         "name": table.name,
         "title": table.title,
         "label": table.label,
-        "stub": table.stub,
+        "row_head": table.row_head,
         "columns": [asdict(column) for column in table.columns],
         "rows": [
             {
@@ -38,7 +38,7 @@ def table_from_plain(plain: Any) -> Table:
             name=plain["name"],
             title=plain["title"],
             label=plain["label"],
-            stub=plain["stub"],
+            row_head=plain["row_head"],
             columns=tuple(Column(**column) for column in plain["columns"]),
             rows=tuple(
                 Row(

@@ -13,7 +13,6 @@ from splatcert.scene.colmap import find_model, lens_of, read_colmap
 from splatcert.scene.colmap_text import text_model
 from splatcert.scene.dataset import Shot
 from splatcert.scene.json_file import load_json
-from splatcert.scene.lens import pinhole_of
 from splatcert.scene.transforms import read_frames
 
 KNOWN = (
@@ -61,16 +60,4 @@ def _colmap(folder: Path) -> dict[str, Camera]:
 
 
 def _pinholes(shots: Iterable[Shot]) -> dict[str, Camera]:
-    found = {}
-    for shot in shots:
-        lens = pinhole_of(shot.lens)
-        found[shot.name] = Camera(
-            world_to_camera=shot.world_to_camera,
-            fx=lens.fx,
-            fy=lens.fy,
-            cx=lens.cx,
-            cy=lens.cy,
-            width=lens.width,
-            height=lens.height,
-        )
-    return found
+    return {shot.name: shot.camera(shot.lens) for shot in shots}

@@ -37,7 +37,7 @@ def latency(bench: BenchStudies) -> Table:
         name="time-latency",
         title="Query latency",
         label="tab:latency",
-        stub="Scene",
+        row_head="Scene",
         columns=(
             Column("Size", "MP", 2),
             Column("Ours, one pass", "ms"),
@@ -68,7 +68,7 @@ def training(bench: BenchStudies) -> Table:
     return Table(
         name="time-training",
         title="Wall time before the first query",
-        stub="Scene",
+        row_head="Scene",
         columns=(
             *(Column(head, "s", 0) for head in heads),
             Column("Ensemble over ours", "×", 2),
@@ -92,7 +92,7 @@ def packing(bench: BenchStudies) -> Table:
     return Table(
         name="packing",
         title="One pass against four",
-        stub="Scene",
+        row_head="Scene",
         columns=(
             Column("Alpha and field", scientific=True),
             Column("All 24 features", scientific=True),
@@ -121,7 +121,7 @@ def visibility(bench: BenchStudies) -> Table:
     return Table(
         name="visibility",
         title="GAVIS visibility by direction",
-        stub=f"Scene, at κ = {sharpest}",
+        row_head=f"Scene, at κ = {sharpest}",
         columns=(*(Column(head, digits=4) for head in heads), Column("Training / random", "×", 2)),
         rows=tuple(rows),
         notes=("Mean visibility of the Gaussians; of test directions nothing was learned.",),

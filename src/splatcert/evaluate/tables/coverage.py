@@ -63,7 +63,7 @@ def validity(bench: BenchStudies) -> Table:
         name="validity",
         title="Three readings of one map",
         label="tab:validity",
-        stub="Scale map",
+        row_head="Scale map",
         columns=(*(Column(head, "%") for head in heads), Column("View-CP over native", "×", 2)),
         rows=tuple(rows),
         notes=(
@@ -95,7 +95,7 @@ def curve(bench: BenchStudies) -> Table:
         name="curve",
         title="View-event coverage as the level moves",
         label="tab:curve",
-        stub="Nominal γ = 1 − α = 1 − β",
+        row_head="Nominal γ = 1 − α = 1 − β",
         columns=columns,
         rows=tuple(rows),
         notes=(

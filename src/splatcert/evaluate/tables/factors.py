@@ -44,7 +44,7 @@ def ablation(bench: BenchStudies) -> Table:
         name="ablation",
         title="What each factor saves",
         label="tab:ablation",
-        stub="Scale",
+        row_head="Scale",
         columns=(SAVING, Column("Spearman with a*", digits=3)),
         rows=tuple(rows),
         notes=(of_scenes(evidence, bench.main), "Spearman over the views of a scene, then mean."),
@@ -65,7 +65,7 @@ def ranking(bench: BenchStudies) -> Table:
         name="ranking",
         title="Uncertainty ranking against interval width",
         label="tab:ranking",
-        stub="Scale",
+        row_head="Scale",
         columns=(Column("AUSE ↓", digits=4), Column("Spearman ↑", digits=4), SAVING),
         rows=tuple(rows),
         notes=(
@@ -98,7 +98,7 @@ def normalisation(bench: BenchStudies) -> Table:
         name="norm",
         title="Normalisation of the baselines",
         label="tab:norm",
-        stub="λ",
+        row_head="λ",
         columns=tuple(Column(_norm_label(m), digits=4) for m in methods),
         rows=(*rows, Row("Saving (%)", last, True, digits=1)),
         notes=(

@@ -42,7 +42,7 @@ def manifest(bench: BenchStudies) -> Table:
         name="manifest",
         title="Scenes",
         label="tab:manifest",
-        stub="Scene",
+        row_head="Scene",
         columns=(
             Column("Family"),
             *(Column(head) for head in heads),
@@ -84,7 +84,7 @@ def access(bench: BenchStudies) -> Table:
         name="access",
         title="What each group of views supplied",
         label="tab:access",
-        stub="View group",
+        row_head="View group",
         columns=tuple(Column(head) for head in heads),
         rows=tuple(rows),
         notes=(
@@ -113,7 +113,7 @@ def sensitivity(bench: BenchStudies) -> Table:
         name="sensitivity",
         title="Other levels",
         label="tab:sensitivity",
-        stub="Level",
+        row_head="Level",
         columns=(SCENES, Column("Saving", "%"), Column("Coverage", "%"), Column("Target", "%", 0)),
         rows=tuple(rows),
         notes=(
@@ -137,7 +137,7 @@ def calibration_sizes(bench: BenchStudies) -> Table:
     return Table(
         name="calibration",
         title="Calibration size",
-        stub="m",
+        row_head="m",
         columns=tuple(Column(str(size)) for size in SIZES),
         rows=tuple(rows),
         notes=(

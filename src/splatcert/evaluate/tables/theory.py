@@ -33,7 +33,7 @@ def identities(bench: BenchStudies) -> Table:
     return Table(
         name="audit",
         title="Identities",
-        stub="Identity",
+        row_head="Identity",
         columns=(Column("Largest relative error", scientific=True),),
         rows=tuple(rows),
         notes=(
@@ -63,7 +63,7 @@ def decomposition(bench: BenchStudies) -> Table:
     return Table(
         name="decomposition",
         title="Where excess width comes from",
-        stub="Scene",
+        row_head="Scene",
         columns=(*(Column(head, digits=3) for head in heads), Column("j")),
         rows=tuple(rows),
         notes=(

@@ -41,7 +41,7 @@ def transfer(bench: BenchStudies) -> Table:
         name="transfer",
         title="Source pools",
         label="tab:transfer",
-        stub="Pool of source scenes",
+        row_head="Pool of source scenes",
         columns=_COLUMNS,
         rows=tuple(rows),
         notes=(
@@ -60,7 +60,7 @@ def centre(bench: BenchStudies) -> Table:
     return Table(
         name="centre",
         title="The ensemble mean as centre",
-        stub="Pool of source scenes",
+        row_head="Pool of source scenes",
         columns=_COLUMNS,
         rows=tuple(rows),
         notes=(
@@ -90,7 +90,7 @@ def per_scene(bench: BenchStudies) -> Table:
         name="per-scene",
         title="Strict family holdout, scene by scene",
         label=name,
-        stub="Scene",
+        row_head="Scene",
         columns=tuple(Column(label(method), "%") for method in methods),
         rows=tuple(rows),
         notes=(
@@ -120,7 +120,7 @@ def backbone(bench: BenchStudies) -> Table:
         name="backbone",
         title="Vanilla densification",
         label=name,
-        stub="Scene",
+        row_head="Scene",
         columns=(
             *(Column(label(method), "%") for method in methods),
             Column("Coverage", "%"),
@@ -147,7 +147,7 @@ def targets(bench: BenchStudies) -> Table:
     return Table(
         name="targets",
         title="One-model target against out-of-fold target",
-        stub="Scene",
+        row_head="Scene",
         columns=(Column("One model", "%"), Column("Out of fold", "%")),
         rows=tuple(rows),
         notes=(

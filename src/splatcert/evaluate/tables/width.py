@@ -65,7 +65,7 @@ def paired(bench: BenchStudies) -> Table:
     return Table(
         name="paired",
         title="Our scale against each other one, paired by scene",
-        stub="Ours minus",
+        row_head="Ours minus",
         columns=(GAP, WINS, SIGN),
         rows=tuple(rows),
         notes=(
@@ -104,7 +104,7 @@ def per_scene_main(bench: BenchStudies) -> Table:
         name="per-scene-main",
         title="Width saved, scene by scene",
         label=name,
-        stub="Scene",
+        row_head="Scene",
         columns=tuple(columns),
         rows=tuple(rows),
         notes=(
@@ -133,7 +133,7 @@ def _panel(bench: BenchStudies, name: str, methods: list[str], title: str) -> Ta
         name=name,
         title=title,
         label="tab:panel-a",
-        stub="Scale",
+        row_head="Scale",
         columns=(Column("Models / passes"), SAVING, COVERED),
         rows=tuple(rows),
         notes=(of_scenes(evidence, bench.main), f"{MATCHED} {CHOSEN}"),
