@@ -99,8 +99,8 @@ def meaning(certificate: Certificate) -> dict[str, str]:
     """The guarantee once more, as one would tell it to somebody else."""
     from splatcert.conformal.levels import in_percent
 
-    views = len(certificate.record.calibration)
-    width = 255 * certificate.threshold
+    factors = [view.factor for view in certificate.record.calibration]
+    views, width = len(factors), 255 * certificate.threshold * sum(factors) / len(factors)
     told = {
         "in words": (
             f"take a new photograph from a place like those of the {views} held-out ones: with "

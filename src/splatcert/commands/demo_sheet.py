@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from splatcert.scene.cameras import Camera
 
 GAP, FONT_SIZE = 12, 14
+STEP = 0.65
+"""Of the extent: just beyond what the calibration views showed."""
 
 
 def save_sheet(path: Path, certificate: Certificate) -> None:
@@ -44,7 +46,7 @@ def chosen_views(certificate: Certificate) -> dict[str, Camera]:
         "easiest held-out view": ranked[0].camera.camera(),
         "a middling one": middle,
         "hardest held-out view": ranked[-1].camera.camera(),
-        "from much further back": stepped_back(middle, certificate.record.scene.extent),
+        "from where nobody stood": stepped_back(middle, STEP * certificate.record.scene.extent),
     }
 
 
