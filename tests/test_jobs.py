@@ -71,7 +71,7 @@ def test_waiting_for_what_does_not_come_before_is_refused():
 
 
 def test_a_cluster_that_does_not_answer_is_told_at_once():
-    pytest.importorskip("ray")
+    pytest.importorskip("ray", reason="Ray is not installed: pip install splatcert[ray]")
     started = time.monotonic()
     for address in ("127.0.0.1:1", "nonsense"):
         with pytest.raises(ClusterError, match="no Ray cluster answers"):

@@ -133,7 +133,7 @@ def died(ray) -> bool:
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_ray_cluster_of_two_nodes_gives_the_same_tables(config, whole, tmp_path, killed):
     """Also when one of them goes down in the middle."""
-    ray = pytest.importorskip("ray")
+    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install splatcert[ray]")
     from ray.cluster_utils import Cluster
 
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})

@@ -84,7 +84,7 @@ def test_the_table_has_a_row_for_each_frame(views, boxes):
 
 
 def test_the_film_is_h264_that_browsers_play(views):
-    av = pytest.importorskip("av")
+    av = pytest.importorskip("av", reason="PyAV is not installed: pip install splatcert[media]")
     with av.open(str(views / "film.mp4")) as container:
         stream = container.streams.video[0]
         assert (stream.codec_context.name, stream.codec_context.pix_fmt) == ("h264", "yuv420p")
@@ -163,7 +163,7 @@ def test_cameras_of_files_and_their_size(certified, tmp_path, capsys):
 
 
 def test_exr_has_a_layer_for_each_map(certified, boxes, tmp_path):
-    openexr = pytest.importorskip("OpenEXR")
+    openexr = pytest.importorskip("OpenEXR", reason="OpenEXR is not installed: splatcert[media]")
     assert render(certified, tmp_path / "out", "--maps", "exr", "--no-film") == 0
     with openexr.File(str(tmp_path / f"out/maps/{STEM}.exr"), separate_channels=True) as file:
         channels = {name: channel.pixels for name, channel in file.channels().items()}
