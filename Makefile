@@ -27,13 +27,9 @@ $(VENV)/.installed: pyproject.toml constraints.txt $(NATIVE) | $(BIN)/python
 	$(PIP) install -c constraints.txt -e ".[dev]"
 	@touch $@
 
-$(VENV)/.docs: pyproject.toml constraints.txt | $(VENV)/.installed
-	$(PIP) install -c constraints.txt -e ".[docs]"
-	@touch $@
-
 install: $(VENV)/.installed  ## make .venv with the package and its tools
 
-demo: install  ## render a made scene into ./splatcert-demo
+demo: install  ## train, certify and look: a still life of ours, into ./splatcert-demo
 	$(BIN)/splatcert demo
 
 test: lint check  ## everything that must pass: lint, types, tests
@@ -55,8 +51,8 @@ format: install  ## rewrite the sources in the house format
 bench: install  ## measure the engine; writes JSON with the machine described
 	$(BIN)/python benchmarks/engine.py
 
-docs: $(VENV)/.docs  ## build the documentation into site/
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+docs: install  ## build the documentation into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 # The base interpreter runs the tests with .venv's packages on its path: the import
 # hook of the editable install would otherwise put the plain extension first. Without -s,

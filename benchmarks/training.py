@@ -4,6 +4,7 @@
 python benchmarks/training.py DATA_ROOT RUNS truck playroom garden
 python benchmarks/training.py DATA_ROOT RUNS truck --curve 1000 3000 7000 15000 --resolution 320
 python benchmarks/training.py DATA_ROOT RUNS truck --density vanilla
+python benchmarks/training.py DATA_ROOT RUNS truck --member
 
 Every run is `splatcert train` in a folder of RUNS. Rows are merged into the results file;
 pictures of photograph, render and error stay in RUNS, for the photographs are not ours.
@@ -29,6 +30,9 @@ from splatcert.raster.interface import render
 from splatcert.scene import load_scene
 from splatcert.splats.files import load_splats
 
+# The size of a member of an ensemble: small, and quick to train.
+MEMBER = {"resolution": 320, "iterations": 3_000, "max_gaussians": 50_000}
+
 RESULTS = Path(__file__).parent / "results" / "training.json"
 
 
@@ -37,6 +41,8 @@ def run_name(scene: str, options: argparse.Namespace, iterations: int) -> str:
     parts = [scene]
     if options.density != "fastgs":
         parts.append(options.density)
+    if options.member:
+        parts.append("member")
     if options.resolution:
         parts.append(f"{options.resolution}px")
     if iterations != 7_000:
@@ -51,6 +57,8 @@ def train(scene: str, options: argparse.Namespace, iterations: int) -> Path:
     command += ["-o", str(folder), "--iterations", str(iterations), "--density", options.density]
     if options.resolution:
         command += ["--resolution", str(options.resolution)]
+    if options.member:
+        command += ["--coarse-to-fine", "--max-gaussians", str(MEMBER["max_gaussians"])]
     subprocess.run(command, check=True)
     return folder
 
@@ -64,6 +72,8 @@ def row_of(folder: Path) -> dict[str, object]:
         "scene": request["scene"],
         "density": request["config"]["density"],
         "iterations": request["config"]["iterations"],
+        "coarse_to_fine": request["config"]["coarse_to_fine"],
+        "max_gaussians": request["config"]["max_gaussians"],
         "size": request["sizes"][0],
         "training_views": len(request["training_views"]),
         "held_out_views": metrics["views"],
@@ -108,7 +118,8 @@ def merge(rows: list[dict[str, object]]) -> None:
     stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"rows": []}
 
     def key(row: dict) -> tuple:
-        return row["scene"], row["density"], row["size"][0], row["iterations"]
+        coarse = row.get("coarse_to_fine", False)
+        return row["scene"], row["density"], row["size"][0], row["iterations"], coarse
 
     merged = {key(row): row for row in [*stored["rows"], *rows]}
     content = {"machine": describe_machine(), "rows": [merged[k] for k in sorted(merged)]}
@@ -125,7 +136,10 @@ def main() -> None:
     parser.add_argument("--curve", type=int, nargs="+", default=[7_000], metavar="ITERATIONS")
     parser.add_argument("--resolution", type=int, help="longest side in pixels")
     parser.add_argument("--density", default="fastgs", choices=["fastgs", "vanilla"])
+    parser.add_argument("--member", action="store_true", help="the size of an ensemble's member")
     options = parser.parse_args()
+    if options.member:
+        options.resolution, options.curve = MEMBER["resolution"], [MEMBER["iterations"]]
     rows = []
     for scene in options.scenes:
         for iterations in options.curve:

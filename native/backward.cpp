@@ -131,41 +131,33 @@ template <int C, bool Absolute>
 void backward_tiles(const View& view, const ViewGradients& request, const Partials& partials) {
     const int channels = request.channels;
     const std::size_t need = std::size_t(channels) * (2 * tile_pixels + lanes) + tile_pixels;
-    const int threads = thread_count();
-    Array<float> scratch;
-    scratch.resize(need * threads);
-    parallel_for(
-        view.tiles_x * view.tiles_y,
-        [&](int index, int worker) {
-            const TileGeometry tile(view, index);
-            float* grad = scratch.data + need * worker;
-            float* image = grad + std::size_t(channels) * tile_pixels;
-            float* rest = image + std::size_t(channels) * tile_pixels;
-            float* lane_sums = rest + tile_pixels;
-            read_tile<C>(view, tile, request.grad_image, channels, grad);
-            read_tile<C>(view, tile, request.image, channels, image);
-            for (int p = 0; p < tile_pixels; ++p) rest[p] = 0;
-            for (int k = 0; k < channels; ++k)
-                for (int p = 0; p < tile_pixels; ++p)
-                    rest[p] += grad[k * tile_pixels + p] * image[k * tile_pixels + p];
-            TileState state;
-            for (uint32_t at = tile.first; at < tile.last; ++at) {
-                const Entry& entry = view.entries[at];
-                const auto value_of = [&](const Entry& e) {
-                    return request.values +
-                           std::size_t(view.footprints[e.footprint].gaussian) * channels;
-                };
-                const float* value = value_of(entry);
-                if (at + ahead / 2 < tile.last) {
-                    const Entry& later = view.entries[at + ahead / 2];
-                    __builtin_prefetch(value_of(later));
-                    __builtin_prefetch(partials.row(later.emission), 1);
-                }
-                backward_entry<C, Absolute>(view, tile, entry, state, {grad, rest}, value, channels,
-                                            lane_sums, partials.row(entry.emission));
+    for_tiles(view, need, [&](const TileGeometry& tile, float* grad) {
+        float* image = grad + std::size_t(channels) * tile_pixels;
+        float* rest = image + std::size_t(channels) * tile_pixels;
+        float* lane_sums = rest + tile_pixels;
+        read_tile<C>(view, tile, request.grad_image, channels, grad);
+        read_tile<C>(view, tile, request.image, channels, image);
+        for (int p = 0; p < tile_pixels; ++p) rest[p] = 0;
+        for (int k = 0; k < channels; ++k)
+            for (int p = 0; p < tile_pixels; ++p)
+                rest[p] += grad[k * tile_pixels + p] * image[k * tile_pixels + p];
+        TileState state;
+        for (uint32_t at = tile.first; at < tile.last; ++at) {
+            const Entry& entry = view.entries[at];
+            const auto value_of = [&](const Entry& e) {
+                return request.values +
+                       std::size_t(view.footprints[e.footprint].gaussian) * channels;
+            };
+            const float* value = value_of(entry);
+            if (at + ahead / 2 < tile.last) {
+                const Entry& later = view.entries[at + ahead / 2];
+                __builtin_prefetch(value_of(later));
+                __builtin_prefetch(partials.row(later.emission), 1);
             }
-        },
-        threads);
+            backward_entry<C, Absolute>(view, tile, entry, state, {grad, rest}, value, channels,
+                                        lane_sums, partials.row(entry.emission));
+        }
+    });
 }
 
 // Totals of one Gaussian's partial rows; its values' gradients go to their place at once.

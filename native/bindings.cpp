@@ -105,6 +105,11 @@ public:
         nb::gil_scoped_release release;
         kernels().count(view_, mask.data(), counts.data());
     }
+    void footprint(const Out1& sums) const {
+        expect(sums, "sums", {size()});
+        nb::gil_scoped_release release;
+        kernels().footprint(view_, sums.data());
+    }
     nb::tuple contributors(const I2& pixels) const {
         expect(pixels, "pixels", {pixels.shape(0), 2});
         std::vector<int64_t> offsets{0}, gaussians;
@@ -367,6 +372,7 @@ NB_MODULE(_native, m) {
         .def("scatter", &PreparedView::scatter)
         .def("normal", &PreparedView::normal)
         .def("count", &PreparedView::count)
+        .def("footprint", &PreparedView::footprint)
         .def("contributors", &PreparedView::contributors)
         .def("backward", &PreparedView::backward, nb::arg("means"), nb::arg("quats"),
              nb::arg("log_scales"), nb::arg("logit_opacities"), nb::arg("values"), nb::arg("image"),

@@ -51,6 +51,7 @@ void composite(const View&, const float* values, int channels, float* image);
 void scatter(const View&, const float* image, int channels, float* values);
 void normal(const View&, const float* values, int channels, float* result);
 void count(const View&, const uint8_t* mask, float* counts);
+void footprint(const View&, float* sums);
 int64_t contributors(const View&, int row, int column, uint32_t* gaussians, float* weights,
                      int64_t room);
 void backward(const View&, const RawSplats&, const ViewGradients&);

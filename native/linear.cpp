@@ -2,8 +2,7 @@
 // The linear operator of a view: composite (A), scatter (A transposed), normal (both).
 #include <cstring>
 
-#include "partials.hpp"
-#include "sweep.hpp"
+#include "kept.hpp"
 
 namespace splat {
 namespace SPLAT_ISA {
@@ -139,40 +138,61 @@ inline void project_weights(const float* weights, uint32_t visited, const float*
 template <int C>
 void composite_tiles(const View& view, const float* values, int channels, float* image) {
     const std::size_t need = std::size_t(channels) * (tile_pixels + batch_size);
-    const int threads = thread_count();
-    Array<float> scratch;
-    scratch.resize(need * threads);
-    parallel_for(
-        view.tiles_x * view.tiles_y,
-        [&](int index, int worker) {
-            const TileGeometry tile(view, index);
-            float* planes = scratch.data + need * worker;
-            float* local = planes + std::size_t(channels) * tile_pixels;
-            std::memset(planes, 0, std::size_t(channels) * tile_pixels * sizeof(float));
-            Batch batch;
-            sweep_tile(
-                view, tile, batch,
-                [&](const Batch& b) { gather_values<C>(view, b, values, channels, local); },
-                [&](int unit, int n, const float* weights, const uint8_t* met) {
-                    for_channel_groups(channels, [&](int c0, auto width) {
-                        accumulate<width.value>(n, weights, met, local + c0, channels,
-                                                planes + c0 * tile_pixels, unit_pixel(unit));
-                    });
+    for_tiles(view, need, [&](const TileGeometry& tile, float* planes) {
+        float* local = planes + std::size_t(channels) * tile_pixels;
+        std::memset(planes, 0, std::size_t(channels) * tile_pixels * sizeof(float));
+        Batch batch;
+        sweep_tile(
+            view, tile, batch,
+            [&](const Batch& b) { gather_values<C>(view, b, values, channels, local); },
+            [&](int unit, int n, const float* weights, const uint8_t* met) {
+                for_channel_groups(channels, [&](int c0, auto width) {
+                    accumulate<width.value>(n, weights, met, local + c0, channels,
+                                            planes + c0 * tile_pixels, unit_pixel(unit));
                 });
-            write_tile<C>(view, tile, planes, channels, image);
-        },
-        threads);
+            });
+        write_tile<C>(view, tile, planes, channels, image);
+    });
 }
 
-// Where an entry's values come from and where its sums go, fetched before they are needed.
-inline void fetch_rows(const View& view, const TileGeometry& tile, uint32_t at, const float* values,
-                       int channels, const Partials& partials) {
+// Where an entry's sums go, fetched before it is needed.
+inline void fetch_row(const View& view, const TileGeometry& tile, uint32_t at,
+                      const Partials& partials) {
     if (at + ahead / 2 >= tile.last) return;
-    const Entry& later = view.entries[at + ahead / 2];
-    if (values)
-        __builtin_prefetch(values +
-                           std::size_t(view.footprints[later.footprint].gaussian) * channels);
-    __builtin_prefetch(partials.row(later.emission), 1);
+    __builtin_prefetch(partials.row(view.entries[at + ahead / 2].emission), 1);
+}
+
+template <int C>
+struct HeldPixels {
+    Vec plane[C];
+};
+
+// C of the channels: composited, and summed again to the partial rows' columns from `first` on.
+template <int C>
+void normal_tiles(const View& view, const float* values, int channels, const Partials& partials,
+                  int first) {
+    for_kept_tiles(view, [&](const TileGeometry& tile, Kept& kept) {
+        alignas(64) float planes[C * tile_pixels] = {};
+        composite_tile<C>(
+            view, tile,
+            [&](const Footprint& f, float* value) {
+                std::memcpy(value, values + std::size_t(f.gaussian) * channels, C * sizeof(float));
+            },
+            kept, planes);
+        clear_outside(tile, C, planes);
+        scatter_tile<C>(
+            view, tile, kept,
+            [&](int pixel) {
+                HeldPixels<C> held;
+                for (int c = 0; c < C; ++c)
+                    held.plane[c] = Vec::load(planes + c * tile_pixels + pixel);
+                return held;
+            },
+            [](Vec w, const HeldPixels<C>& held, Vec* sums) {
+                for (int c = 0; c < C; ++c) sums[c] = fma(w, held.plane[c], sums[c]);
+            },
+            partials, first);
+    });
 }
 
 }  // namespace
@@ -184,94 +204,34 @@ void composite(const View& view, const float* values, int channels, float* image
 
 void scatter(const View& view, const float* image, int channels, float* values) {
     Partials partials(view, channels);
-    const int threads = thread_count();
     const std::size_t need = std::size_t(channels) * tile_pixels;
-    Array<float> scratch;
-    scratch.resize(need * threads);
-    parallel_for(
-        view.tiles_x * view.tiles_y,
-        [&](int index, int worker) {
-            const TileGeometry tile(view, index);
-            float* planes = scratch.data + need * worker;
-            read_tile(view, tile, image, channels, planes);
-            TileState state;
-            EntryWeights weights;
-            for (uint32_t at = tile.first; at < tile.last; ++at) {
-                const Entry& entry = view.entries[at];
-                fetch_rows(view, tile, at, nullptr, channels, partials);
-                float* out = partials.row(entry.emission);
-                float* w = weights.w;
-                weights.visited = sweep_entry(view, tile, entry, state, [&](int, Vec weight) {
-                    weight.store(w);
-                    w += lanes;
-                });
-                for_channel_groups(channels, [&](int c0, auto width) {
-                    project_weights<width.value>(weights.w, weights.visited,
-                                                 planes + c0 * tile_pixels, out + c0);
-                });
-            }
-        },
-        threads);
+    for_tiles(view, need, [&](const TileGeometry& tile, float* planes) {
+        read_tile(view, tile, image, channels, planes);
+        TileState state;
+        EntryWeights weights;
+        for (uint32_t at = tile.first; at < tile.last; ++at) {
+            const Entry& entry = view.entries[at];
+            fetch_row(view, tile, at, partials);
+            float* out = partials.row(entry.emission);
+            float* w = weights.w;
+            weights.visited = sweep_entry(view, tile, entry, state, [&](int, Vec weight) {
+                weight.store(w);
+                w += lanes;
+            });
+            for_channel_groups(channels, [&](int c0, auto width) {
+                project_weights<width.value>(weights.w, weights.visited, planes + c0 * tile_pixels,
+                                             out + c0);
+            });
+        }
+    });
     sum_partials(view, partials, values);
 }
 
 void normal(const View& view, const float* values, int channels, float* result) {
     Partials partials(view, channels);
-    const int threads = thread_count();
-    const std::size_t need = std::size_t(channels) * tile_pixels;
-    Array<float> scratch;
-    scratch.resize(need * threads);
-    struct Kept {
-        Array<float> weights;
-        Array<uint32_t> visited;
-    };
-    Kept* kept = new Kept[threads];
-    struct Owner {
-        Kept* p;
-        ~Owner() { delete[] p; }
-    } owner{kept};
-    parallel_for(
-        view.tiles_x * view.tiles_y,
-        [&](int index, int worker) {
-            const TileGeometry tile(view, index);
-            Kept& mine = kept[worker];
-            std::size_t room = 0;
-            for (uint32_t at = tile.first; at < tile.last; ++at)
-                room += __builtin_popcount(unit_bits(view.entries[at].rows));
-            mine.weights.resize(room * lanes);
-            mine.visited.resize(tile.last - tile.first);
-            float* planes = scratch.data + need * worker;
-            std::memset(planes, 0, need * sizeof(float));
-
-            TileState state;
-            float* w = mine.weights.data;
-            for (uint32_t at = tile.first; at < tile.last; ++at) {
-                const Entry& entry = view.entries[at];
-                fetch_rows(view, tile, at, values, channels, partials);
-                const float* value =
-                    values + std::size_t(view.footprints[entry.footprint].gaussian) * channels;
-                mine.visited[at - tile.first] =
-                    sweep_entry(view, tile, entry, state, [&](int unit, Vec weight) {
-                        weight.store(w);
-                        w += lanes;
-                        float* plane = planes + unit_pixel(unit);
-                        for (int c = 0; c < channels; ++c, plane += tile_pixels)
-                            fma(weight, Vec::all(value[c]), Vec::load(plane)).store(plane);
-                    });
-            }
-            clear_outside(tile, channels, planes);
-            const float* again = mine.weights.data;
-            for (uint32_t at = tile.first; at < tile.last; ++at) {
-                const uint32_t visited = mine.visited[at - tile.first];
-                float* out = partials.row(view.entries[at].emission);
-                for_channel_groups(channels, [&](int c0, auto width) {
-                    project_weights<width.value>(again, visited, planes + c0 * tile_pixels,
-                                                 out + c0);
-                });
-                again += __builtin_popcount(visited) * lanes;
-            }
-        },
-        threads);
+    for_channel_groups(channels, [&](int first, auto width) {
+        normal_tiles<width.value>(view, values + first, channels, partials, first);
+    });
     sum_partials(view, partials, result);
 }
 

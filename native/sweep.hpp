@@ -142,6 +142,20 @@ struct TileGeometry {
     double centre_y() const { return y + 8.0; }
 };
 
+// body(tile, scratch) for every tile of a view, each thread with `floats` of memory of its own.
+template <class Body>
+inline void for_tiles(const View& view, std::size_t floats, Body&& body) {
+    const int threads = thread_count();
+    Array<float> scratch;
+    scratch.resize(floats * threads);
+    parallel_for(
+        view.tiles_x * view.tiles_y,
+        [&](int index, int worker) {
+            body(TileGeometry(view, index), scratch.data + floats * worker);
+        },
+        threads);
+}
+
 // Walks a tile batch by batch: begin(batch) once per batch, then
 // consume(unit, count, weights, met) for every unit that is still transparent.
 template <class Begin, class Consume>

@@ -12,10 +12,22 @@ namespace splat {
 
 const Kernels* SPLAT_JOIN(kernels_, SPLAT_ISA)() {
     using namespace SPLAT_ISA;
-    static const Kernels table = {
-        SPLAT_TEXT(SPLAT_ISA), Vec::width, prepare, composite,      scatter, normal, count,
-        contributors,          backward,   shade,   shade_backward, loss,    adam,   &field_kernels,
-        &query_kernels};
+    static const Kernels table = {SPLAT_TEXT(SPLAT_ISA),
+                                  Vec::width,
+                                  prepare,
+                                  composite,
+                                  scatter,
+                                  normal,
+                                  count,
+                                  footprint,
+                                  contributors,
+                                  backward,
+                                  shade,
+                                  shade_backward,
+                                  loss,
+                                  adam,
+                                  &field_kernels,
+                                  &query_kernels};
     return &table;
 }
 

@@ -249,3 +249,24 @@ def gsplat_world(poses: np.ndarray, points: np.ndarray) -> np.ndarray:
     if np.median(heights) > np.mean(heights):
         level = np.diag([1.0, -1.0, -1.0, 1.0]) @ level
     return level @ step
+
+
+def nerfstudio_world(poses: np.ndarray) -> tuple[np.ndarray, float]:
+    """The documented steps of nerfstudio for COLMAP data: swapped axes, upright, centred, scaled.
+
+    Camera-to-world poses in OpenCV axes, one at a time; returns transform and scale as
+    `dataparser_transforms.json` has them.
+    """
+    swapped = np.array([[1.0, 0, 0, 0], [0, 0, 1, 0], [0, -1, 0, 0], [0, 0, 0, 1]])
+    upward, places = np.zeros(3), []
+    for pose in poses:
+        upward += swapped[:3, :3] @ -pose[:3, 1]  # OpenGL's y, which points up
+        places.append(swapped[:3, :3] @ pose[:3, 3])
+    upward /= np.sqrt(upward @ upward)
+    axis = np.cross(upward, [0, 0, 1])
+    angle = np.arctan2(np.sqrt(axis @ axis), upward[2])
+    turn = Rotation.from_rotvec(angle * axis / max(np.sqrt(axis @ axis), 1e-12)).as_matrix()
+    centre = np.mean(places, axis=0)
+    upright = np.vstack([np.column_stack([turn, -turn @ centre]), [0, 0, 0, 1]])
+    farthest = max(np.abs(turn @ (place - centre)).max() for place in places)
+    return upright @ swapped, 1.0 / farthest

@@ -19,6 +19,7 @@ PUBLIC = {
     "CertifyConfig",
     "InputError",
     "Render",
+    "ReportConfig",
     "Splats",
     "TrainConfig",
     "__version__",
@@ -30,6 +31,7 @@ PUBLIC = {
     "render",
     "train",
     "verify",
+    "write_report",
 }
 
 

@@ -12,7 +12,6 @@ import time
 import pytest
 
 from splatcert import __version__, cli
-from splatcert.commands import demo
 from splatcert.commands.demo import Demo
 from splatcert.errors import InputError
 
@@ -51,7 +50,10 @@ def test_help_is_instant():
 
 def test_help_names_every_command_and_fits_60_columns():
     done = run("--help")
-    for command in ("demo", "inspect", "train", "certify", "verify", "learn", "render"):
+    for command in (
+        *("demo", "inspect", "train", "certify", "verify", "learn", "render"),
+        *("suggest", "export"),
+    ):
         assert f"• {command} " in done.stdout
     boxes = [line for line in done.stdout.splitlines() if line.startswith(("│", "╭"))]
     assert max(map(len, boxes)) <= 60
@@ -60,6 +62,29 @@ def test_help_names_every_command_and_fits_60_columns():
 def test_no_argument_shows_the_help(capsys):
     assert cli.main([]) == 0
     assert "usage: splatcert" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_knows_commands_and_options(shell, capsys):
+    assert cli.main(["--completion", shell]) == 0
+    script = capsys.readouterr().out
+    for word in ("certify", "suggest", "export", "--cameras"):
+        assert word in script
+
+
+def test_bash_completes_what_was_begun():
+    """In a real shell, as a key press would ask."""
+    ask = (
+        'eval "$({} --completion bash)"; COMP_WORDS=(splatcert cert); COMP_CWORD=1; '
+        '_tyro_splatcert; echo "${{COMPREPLY[@]}}"'
+    ).format(" ".join(SPLATCERT))
+    done = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["certify"]
+
+
+def test_completion_for_an_unknown_shell(capsys):
+    assert cli.main(["--completion", "dos"]) == 2
+    assert "one of bash, zsh, fish" in capsys.readouterr().err
 
 
 def test_version(capsys):
@@ -107,7 +132,7 @@ def test_a_fault_of_ours_shows_its_traceback_when_asked(monkeypatch, capsys):
     assert "Traceback (most recent call last)" in capsys.readouterr().err
 
 
-def test_ctrl_c_ends_quietly_within_a_second():
+def test_ctrl_c_ends_within_a_second_and_says_what_is_kept():
     wait = (
         "import sys, time; from splatcert import cli; from splatcert.commands.demo import Demo\n"
         "Demo.run = lambda self: (print('ready', flush=True), time.sleep(60))\n"
@@ -120,7 +145,9 @@ def test_ctrl_c_ends_quietly_within_a_second():
     assert command.stdout.readline() == "ready\n"
     command.send_signal(signal.SIGINT)
     _, err = command.communicate(timeout=1)
-    assert (command.returncode, err) == (130, "")
+    assert command.returncode == 130
+    kept = "What is finished is kept: the same command goes on from there."
+    assert err == f"splatcert: interrupted. {kept}\n"
 
 
 def test_a_reader_that_leaves_is_no_fault():
@@ -133,15 +160,3 @@ def test_an_output_folder_that_cannot_be_is_refused(tmp_path, capsys):
     (tmp_path / "file").write_text("in the way")
     assert cli.main(["demo", "-o", str(tmp_path / "file" / "out")]) == 2
     assert "--output" in capsys.readouterr().err
-
-
-def test_the_demo_leaves_pictures_and_a_model(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(demo, "GAUSSIANS", 2000)
-    assert cli.main(["demo", "-o", str(tmp_path / "out"), "--threads", "1"]) == 0
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
-        "splats.ply",
-        *(f"view_{index}.png" for index in range(4)),
-    ]
-    printed = capsys.readouterr().out
-    assert "1 thread)" in printed
-    assert "splatcert certify" in printed

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 from splatcert import __version__
 from splatcert.raster import reference
@@ -93,6 +94,12 @@ def test_the_conventions_page_has_the_constants_of_the_code():
     assert not {constant for constant in written if constant not in page}
 
 
-def test_the_citation_has_the_version_of_the_package():
-    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
-    assert f"version: {__version__}\n" in citation
+def test_the_citation_is_of_this_version_and_prefers_the_paper():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert {"cff-version", "message", "title", "authors"} <= set(citation)
+    assert citation["version"] == __version__
+    paper = citation["preferred-citation"]
+    authors = [f"{one['given-names']} {one['family-names']}" for one in paper["authors"]]
+    assert paper["title"].startswith("View-Structured Conformal Prediction")
+    index = (ROOT / "docs/index.md").read_text(encoding="utf-8")
+    assert authors and all(name in index for name in authors)

@@ -11,8 +11,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from splatcert.certificate.report import write_report
     from splatcert.certificate.store import load_certificate
-    from splatcert.config import CertifyConfig, TrainConfig
+    from splatcert.config import CertifyConfig, ReportConfig, TrainConfig
     from splatcert.errors import InputError
     from splatcert.pipeline import certify, verify
     from splatcert.raster.interface import Render, open_view, render
@@ -29,6 +30,7 @@ __all__ = [
     "CertifyConfig",
     "InputError",
     "Render",
+    "ReportConfig",
     "Splats",
     "TrainConfig",
     "__version__",
@@ -40,6 +42,7 @@ __all__ = [
     "render",
     "train",
     "verify",
+    "write_report",
 ]
 
 _HOMES = {
@@ -47,6 +50,7 @@ _HOMES = {
     "CertifyConfig": "splatcert.config",
     "InputError": "splatcert.errors",
     "Render": "splatcert.raster.interface",
+    "ReportConfig": "splatcert.config",
     "Splats": "splatcert.splats.gaussians",
     "TrainConfig": "splatcert.config",
     "certify": "splatcert.pipeline",
@@ -57,6 +61,7 @@ _HOMES = {
     "render": "splatcert.raster.interface",
     "train": "splatcert.train.optimise",
     "verify": "splatcert.pipeline",
+    "write_report": "splatcert.certificate.report",
 }
 
 

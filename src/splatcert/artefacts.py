@@ -52,7 +52,7 @@ def replacing(path: Path) -> Iterator[Path]:
 def write_text_whole(path: Path, text: str) -> None:
     """Write a text file aside and rename it."""
     with replacing(path) as aside:
-        aside.write_text(text)
+        aside.write_text(text, encoding="utf-8")
 
 
 @contextmanager

@@ -10,19 +10,26 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated
 
 import tyro
 
 from splatcert import __version__
-from splatcert.commands import Command
+from splatcert.commands import Command, what_is_kept
+from splatcert.commands.bench import Bench
 from splatcert.commands.certify import Certify
 from splatcert.commands.demo import Demo
+from splatcert.commands.export import Export
 from splatcert.commands.inspect import Inspect
 from splatcert.commands.learn import Learn
 from splatcert.commands.render import Render
+from splatcert.commands.report import Report
+from splatcert.commands.results import Results
+from splatcert.commands.suggest import Suggest
 from splatcert.commands.train import Train
 from splatcert.commands.verify import Verify
+from splatcert.commands.view import View
 from splatcert.errors import InputError
 
 DONE, OURS, INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -32,7 +39,8 @@ SMALLER = "Ask for a smaller --resolution, or close other programs."
 DESCRIPTION = f"""Certified error bars for Gaussian splats {__version__}.
 
 From photographs to a certificate: train, certify, verify. A model of your own enters at
-certify."""
+certify. Completion of commands and options: splatcert --completion bash (or zsh)."""
+SHELLS = ("bash", "zsh", "fish")
 
 Commands = (
     Annotated[Demo, tyro.conf.subcommand("demo")]
@@ -40,8 +48,14 @@ Commands = (
     | Annotated[Train, tyro.conf.subcommand("train")]
     | Annotated[Certify, tyro.conf.subcommand("certify")]
     | Annotated[Verify, tyro.conf.subcommand("verify")]
+    | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Learn, tyro.conf.subcommand("learn")]
     | Annotated[Render, tyro.conf.subcommand("render")]
+    | Annotated[View, tyro.conf.subcommand("view")]
+    | Annotated[Suggest, tyro.conf.subcommand("suggest")]
+    | Annotated[Export, tyro.conf.subcommand("export")]
+    | Annotated[Bench, tyro.conf.subcommand("bench")]
+    | Annotated[Results, tyro.conf.subcommand("results")]
 )
 
 
@@ -71,12 +85,32 @@ def _explain_fault(error: Exception) -> None:
     )
 
 
+def _print_completion(shell: Sequence[str]) -> int:
+    """The script that teaches a shell our commands and options."""
+    if len(shell) != 1 or shell[0] not in SHELLS:
+        _complain(
+            f"--completion needs one of {', '.join(SHELLS)}.\n"
+            '  For this bash: eval "$(splatcert --completion bash)"'
+        )
+        return INPUT
+    with suppress(SystemExit):
+        parse(["--tyro-print-completion", shell[0]])
+    return DONE
+
+
 def _perform(arguments: Sequence[str]) -> int:
     if list(arguments) == ["--version"]:
         print(f"splatcert {__version__}")
         return DONE
+    if list(arguments[:1]) == ["--completion"]:
+        return _print_completion(arguments[1:])
     try:
-        parse(arguments).run()
+        command = parse(arguments)
+        try:
+            command.run()
+        except KeyboardInterrupt:
+            _complain(f"interrupted. {what_is_kept(command)}")
+            return INTERRUPTED
     except SystemExit as ending:  # the parser has printed help or a complaint
         return INPUT if ending.code else DONE
     except InputError as error:
@@ -111,5 +145,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
+def run() -> int:
+    """The program: as `main`, but an interrupted one is gone at once.
+
+    Everything that must be put right has been, on the way here; to take down what torch has
+    loaded can need another second.
+    """
+    status = main()
+    if status == INTERRUPTED:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    return status
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run())

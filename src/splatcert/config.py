@@ -161,3 +161,16 @@ class CertifyConfig:
             f"background must lie in [0, 1], got {self.background}",
         )
         _require(self.splits >= 1, f"splits must be at least 1, got {self.splits}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportConfig:
+    """What a report shows of the views it is given."""
+
+    views: int = 7
+    """Views in the strip, evenly chosen from the easiest to the hardest."""
+    photos: bool = False
+    """Embed the photographs of these views as well. Think of who will read it."""
+
+    def __post_init__(self) -> None:
+        _require(1 <= self.views <= 40, f"a report shows 1 to 40 views, got {self.views}")

@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work that is many: the same function over many inputs, in processes or on a Ray cluster.
+"""Work that is many: jobs that wait for each other, in processes or on a Ray cluster.
 
 A job is a top-level function and picklable arguments; it leaves its result on disk and
-returns something small. Which machine runs it changes nothing.
+returns something small. Which machine runs it changes nothing. A job that fails takes along
+those that wait for it, and no others.
 """
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
+import socket
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from typing import Any
+from multiprocessing import connection
+from typing import Any, Protocol
 
 from splatcert.errors import InputError
 
@@ -21,13 +24,23 @@ class ClusterError(InputError):
     """A cluster that cannot be used."""
 
 
+class JobError(RuntimeError):
+    """A job whose process ended without a result."""
+
+
+class NotBegun(RuntimeError):  # noqa: N818 - nothing went wrong in the job itself
+    """A job that waited for one that failed."""
+
+
 @dataclass(frozen=True)
 class Job:
-    """A call to make somewhere."""
+    """A call to make somewhere, once other jobs are done."""
 
     name: str
     function: Callable[..., Any]
     arguments: tuple[Any, ...] = ()
+    after: tuple[str, ...] = ()
+    """Names of the jobs it waits for."""
 
 
 @dataclass(frozen=True)
@@ -39,65 +52,224 @@ class Outcome:
     error: BaseException | None = None
 
 
+Watch = Callable[[Sequence[str]], None]
+"""Told the names of the running jobs whenever they change."""
+
+
 def run_jobs(
-    jobs: Sequence[Job], *, workers: int = 1, ray_address: str | None = None
+    jobs: Sequence[Job],
+    *,
+    workers: int = 1,
+    ray_address: str | None = None,
+    watch: Watch | None = None,
 ) -> Iterator[Outcome]:
     """Outcomes as they come. One worker runs in this process, several in their own.
 
     A kernel already uses every core, so more than one worker pays only where a job
     leaves cores idle; each worker then gets its share of the threads.
     """
-    if ray_address is not None:
-        yield from _on_ray(jobs, ray_address)
-    elif workers <= 1 or len(jobs) <= 1:
-        for job in jobs:
-            yield _perform(job)
-    else:
-        yield from _in_processes(jobs, workers)
-
-
-def _perform(job: Job) -> Outcome:
+    _check_names(jobs)
+    place = _place(workers, ray_address, len(jobs))
+    waiting = {job.name: job for job in jobs}
+    done: set[str] = set()
+    failed: set[str] = set()
     try:
-        return Outcome(job, result=job.function(*job.arguments))
-    except Exception as error:
-        return Outcome(job, error=error)
+        while waiting or place.running:
+            for job in [job for job in waiting.values() if failed & set(job.after)]:
+                cause = next(name for name in job.after if name in failed)
+                failed.add(waiting.pop(job.name).name)
+                yield Outcome(job, error=NotBegun(f"not begun, because {cause} failed"))
+            for job in [job for job in waiting.values() if done >= set(job.after)]:
+                if place.has_room:
+                    place.start(waiting.pop(job.name))
+            if not place.running:
+                continue
+            if watch is not None:
+                watch(place.running)
+            outcome = place.next()
+            (failed if outcome.error else done).add(outcome.job.name)
+            yield outcome
+    finally:
+        place.close()
 
 
-def _limit_threads(count: int) -> None:
+def _check_names(jobs: Sequence[Job]) -> None:
+    """Every job waits for jobs that stand before it, so none can wait for itself."""
+    known: set[str] = set()
+    for job in jobs:
+        if missing := set(job.after) - known:
+            raise ValueError(f"job {job.name!r} waits for {sorted(missing)}, not given before it")
+        if job.name in known:
+            raise ValueError(f"two jobs are called {job.name!r}")
+        known.add(job.name)
+
+
+class _Place(Protocol):
+    """Somewhere jobs run."""
+
+    @property
+    def running(self) -> Sequence[str]: ...
+    @property
+    def has_room(self) -> bool: ...
+    def start(self, job: Job) -> None: ...
+    def next(self) -> Outcome: ...
+    def close(self) -> None: ...
+
+
+def _place(workers: int, ray_address: str | None, jobs: int) -> _Place:
+    if ray_address is not None:
+        return _Cluster(ray_address)
+    return _Processes(workers) if workers > 1 and jobs > 1 else _Here()
+
+
+class _Here:
+    """This process, one job at a time."""
+
+    def __init__(self) -> None:
+        self._job: Job | None = None
+
+    @property
+    def running(self) -> Sequence[str]:
+        return () if self._job is None else (self._job.name,)
+
+    @property
+    def has_room(self) -> bool:
+        return self._job is None
+
+    def start(self, job: Job) -> None:
+        self._job = job
+
+    def next(self) -> Outcome:
+        job, self._job = self._job, None
+        assert job is not None
+        try:
+            return Outcome(job, result=job.function(*job.arguments))
+        except Exception as error:
+            return Outcome(job, error=error)
+
+    def close(self) -> None:
+        pass
+
+
+class _Processes:
+    """One process a job, so that one which dies takes nothing along."""
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+        self._threads = max(1, (os.cpu_count() or 1) // workers)
+        # Spawned, not forked: a fork would copy locks that other threads hold.
+        self._context = multiprocessing.get_context("spawn")
+        self._children: dict[connection.Connection, tuple[Job, Any]] = {}
+
+    @property
+    def running(self) -> Sequence[str]:
+        return [job.name for job, _ in self._children.values()]
+
+    @property
+    def has_room(self) -> bool:
+        return len(self._children) < self._workers
+
+    def start(self, job: Job) -> None:
+        ours, theirs = self._context.Pipe(duplex=False)
+        child = self._context.Process(
+            target=_in_child, args=(theirs, job, self._threads), daemon=True
+        )
+        child.start()
+        theirs.close()
+        self._children[ours] = (job, child)
+
+    def next(self) -> Outcome:
+        ready = connection.wait(list(self._children))[0]
+        assert isinstance(ready, connection.Connection)
+        job, child = self._children.pop(ready)
+        try:
+            result, error = ready.recv()
+        except EOFError:  # it closed its end without a word
+            child.join()
+            result, error = None, JobError(f"its process ended with code {child.exitcode}")
+        ready.close()
+        child.join()
+        return Outcome(job, result=result, error=error)
+
+    def close(self) -> None:
+        for _, child in self._children.values():
+            child.terminate()
+
+
+def _on_node(job: Job) -> Any:
     from splatcert.raster import native
 
-    native.set_threads(count)
+    native.set_threads(1)
+    return job.function(*job.arguments)
 
 
-def _in_processes(jobs: Sequence[Job], workers: int) -> Iterator[Outcome]:
-    share = max(1, (os.cpu_count() or 1) // workers)
-    # Spawned, not forked: a fork would copy locks that other threads hold.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, _limit_threads, (share,)) as pool:
-        futures = {pool.submit(job.function, *job.arguments): job for job in jobs}
-        for future in as_completed(futures):
-            error = future.exception()
-            result = None if error else future.result()
-            yield Outcome(futures[future], result=result, error=error)
+def _in_child(pipe: connection.Connection, job: Job, threads: int) -> None:
+    from splatcert.raster import native
+
+    native.set_threads(threads)
+    try:
+        told = job.function(*job.arguments), None
+    except Exception as error:
+        told = None, error
+    try:
+        pipe.send(told)
+    except Exception:  # an error may hold what cannot be sent
+        pipe.send((None, JobError(str(told[1] or "its result cannot be sent"))))
 
 
-def _on_ray(jobs: Sequence[Job], address: str) -> Iterator[Outcome]:
+class _Cluster:
+    """Ray tasks of one processor each, as many at a time as the cluster has."""
+
+    def __init__(self, address: str) -> None:
+        self._ray: Any = _connect(address)
+        self._tasks: dict[Any, Job] = {}
+        # A node may die under a job: the job is on disk up to its last checkpoint and is redone.
+        options = {"num_cpus": 1, "max_retries": -1, "retry_exceptions": False}
+        self._perform = self._ray.remote(**options)(_on_node)
+
+    @property
+    def running(self) -> Sequence[str]:
+        return [job.name for job in self._tasks.values()]
+
+    @property
+    def has_room(self) -> bool:
+        # Nodes come and go; what is not sent yet keeps its place in the order.
+        return len(self._tasks) < max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+
+    def start(self, job: Job) -> None:
+        self._tasks[self._perform.remote(job)] = job
+
+    def next(self) -> Outcome:
+        (ready,), _ = self._ray.wait(list(self._tasks), num_returns=1)
+        job = self._tasks.pop(ready)
+        try:
+            return Outcome(job, result=self._ray.get(ready))
+        except self._ray.exceptions.RayTaskError as error:
+            return Outcome(job, error=error.cause)
+        except Exception as error:
+            return Outcome(job, error=error)
+
+    def close(self) -> None:
+        for task in self._tasks:
+            self._ray.cancel(task, force=True)
+
+
+def _connect(address: str) -> Any:
     try:
         import ray  # type: ignore[import-not-found]
     except ImportError as error:
         raise ClusterError("--ray needs the ray package: pip install 'splatcert[ray]'.") from error
     if not ray.is_initialized():
         try:
-            ray.init(address=address, log_to_driver=False)
-        except (ConnectionError, ValueError) as error:
+            _knock(address)
+            ray.init(address=address, log_to_driver=False, logging_level=logging.WARNING)
+        except (OSError, ValueError, RuntimeError) as error:
             raise ClusterError(f"no Ray cluster answers at {address!r}: {error}.") from error
-    # A node may die under a job: the job is on disk up to its last checkpoint and is redone.
-    remote = ray.remote(max_retries=3, retry_exceptions=False)
-    waiting = {remote(job.function).remote(*job.arguments): job for job in jobs}
-    while waiting:
-        (ready,), _ = ray.wait(list(waiting), num_returns=1)
-        job = waiting.pop(ready)
-        try:
-            yield Outcome(job, result=ray.get(ready))
-        except Exception as error:
-            yield Outcome(job, error=error)
+    return ray
+
+
+def _knock(address: str) -> None:
+    """Fail at once where nobody listens at host:port; Ray itself would try for minutes."""
+    host, _, port = address.rpartition(":")
+    if port.isdecimal() and "/" not in host:
+        socket.create_connection((host, int(port)), timeout=5).close()

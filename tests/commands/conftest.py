@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from certified_capture import made_capture, made_model, made_photos, made_predictor, made_truth
+from splatcert.commands.certified import remember_places
+from splatcert.pipeline import certify
 from splatcert.scene.cameras import Camera
 from splatcert.splats.files import save_ply
 from splatcert.splats.gaussians import Splats
@@ -70,3 +73,15 @@ def camera_list(tmp_path: Path, cameras: dict[str, Camera]) -> Path:
     ]
     (tmp_path / "cameras.json").write_text(json.dumps(entries))
     return tmp_path / "cameras.json"
+
+
+@pytest.fixture(scope="session")
+def certified(tmp_path_factory) -> Path:
+    """A certificate of 36 made views and, beside it, its model; neither is to be changed."""
+    root = tmp_path_factory.mktemp("certified")
+    model = made_model(made_truth())
+    save_ply(model, root / "model.ply")
+    certificate = certify(made_capture(made_photos()), model, predictor=made_predictor())
+    certificate.save(root / "cert")
+    remember_places(root / "cert", root / "capture", root / "model.ply")
+    return root / "cert"

@@ -16,8 +16,8 @@ from PIL import Image
 from certified_capture import HELD_OUT, NAMES, made_model, made_photos, made_truth
 from splat_layouts import write_gsplat_run, write_inria_folder
 from splatcert import cli, pipeline
-from splatcert.commands.certify import percent
 from splatcert.commands.pictures import to_pixels
+from splatcert.report.words import percent
 from splatcert.splats.files import save_ply
 from splatcert.splats.made import random_splats
 
@@ -76,7 +76,13 @@ def test_it_states_the_guarantee_in_words(place, tmp_path, capsys):
     ):
         assert fact in said
     left = {path.name for path in (tmp_path / "cert").iterdir()}
-    assert left == {".lock", "certificate.json", "field.safetensors", "views.npz"}
+    assert left == {
+        ".lock",
+        "certificate.json",
+        "field.safetensors",
+        "places.json",
+        "views.npz",
+    }
 
 
 def test_what_is_refused_early_is_looked_at_once(place, tmp_path, monkeypatch):
@@ -400,3 +406,59 @@ def test_bad_input_is_one_message_and_nothing_is_written(place, tmp_path, capsys
     assert BAD_INPUT[spoil] in flat(printed.err)
     assert printed.err.count("\n") <= 5 and "Traceback" not in printed.err
     assert not printed.out and not (tmp_path / "cert").exists()
+
+
+def report(made: Path, *options: str) -> int:
+    return cli.main(["report", str(made), *options])
+
+
+def test_a_report_finds_its_model_and_capture(place, made, tmp_path, capsys):
+    """Where they were, where one says they are, or not at all."""
+    lost = shutil.copytree(made, tmp_path / "lost", ignore=shutil.ignore_patterns("places.json"))
+    model, data = ["--model", str(place / "model.ply")], ["--data", str(place / "capture")]
+    for folder, options, kinds, told in (
+        (made, [], ["render", "misses"], ""),
+        (made, ["--alone"], [], "without pictures"),
+        (lost, [], [], "without pictures"),
+        (lost, model, ["render"], "without misses"),
+        (lost, [*model, *data], ["render", "misses"], ""),
+    ):
+        assert report(folder, *options, "-o", str(tmp_path / "page.html")) == 0
+        said = flat(capsys.readouterr().out)
+        assert f"report {tmp_path / 'page.html'}" in said and told in said
+        page = (tmp_path / "page.html").read_text(encoding="utf-8")
+        shown = [kind for kind in ("render", "misses") if f'data-kind="{kind}"' in page]
+        assert shown == kinds
+        assert f"splatcert verify {folder}" in page
+
+
+def test_a_report_lies_beside_its_certificate(made, tmp_path, capsys):
+    folder = shutil.copytree(made, tmp_path / "cert")
+    assert report(folder, "--alone", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["path"] == str(folder / "report.html")
+    assert told["bytes"] == (folder / "report.html").stat().st_size
+    assert cli.main(["verify", str(folder)]) == 0
+
+
+def test_a_report_can_suggest_photographs(made, tmp_path):
+    assert report(made, "--suggest", "2", "--views", "1", "-o", str(tmp_path / "page.html")) == 0
+    assert "of it on surfaces that" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--data", "capture"], "--data needs --model"),
+        (["--photos"], "--photos needs --data and --model"),
+        (["--suggest", "3"], "--suggest needs --model"),
+        (["--views", "0"], "a report shows 1 to 40 views, got 0"),
+        (["-o", "no/such/folder/page.html"], "cannot write no/such/folder/page.html"),
+        (["--model", "absent.ply"], "no such file"),
+    ],
+)
+def test_a_report_that_cannot_be_is_one_message(made, tmp_path, capsys, options, message):
+    lost = shutil.copytree(made, tmp_path / "lost", ignore=shutil.ignore_patterns("places.json"))
+    assert report(lost, *options) == 2
+    printed = capsys.readouterr()
+    assert message in flat(printed.err) and "Traceback" not in printed.err

@@ -71,3 +71,34 @@ def test_a_model_cut_short(model, capsys):
     model.write_bytes(model.read_bytes()[:200])
     assert cli.main(["inspect", str(model)]) == 2
     assert str(model) in capsys.readouterr().err
+
+
+def test_a_list_of_cameras(camera_list, capsys):
+    assert cli.main(["inspect", str(camera_list)]) == 0
+    assert "9, from 00 to 08" in capsys.readouterr().out
+    assert cli.main(["inspect", str(camera_list), "--json"]) == 0
+    known = json.loads(capsys.readouterr().out)
+    assert known["kind"] == "cameras" and known["sizes"] == {"48x32": 9}
+
+
+def test_a_certificate_says_where_its_model_is(certified, capsys):
+    assert cli.main(["inspect", str(certified)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"model file {certified.parent / 'model.ply'}" in said
+    assert f"splatcert render {certified} -o DIR" in said
+
+
+def test_a_run_of_splatcert_train_is_named_and_an_unfinished_one_told(tmp_path, model, capsys):
+    run = tmp_path / "run"
+    run.mkdir()
+    model.rename(run / "splats.ply")
+    views = {"training_views": ["b.png", "c.png"], "held_out_views": ["a.png"]}
+    request = {**views, "sizes": [[48, 32]], "config": {"background": [0, 0, 0]}}
+    (run / "train.json").write_text(json.dumps({"request": request, "result": {"seconds": 1}}))
+    assert cli.main(["inspect", str(run)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "trained by splatcert train on 2 photos, long side 48" in said
+    assert "held out 1 photos, a.png" in said
+    (run / "train.json").write_text(json.dumps({"request": request, "result": None}))
+    assert cli.main(["inspect", str(run)]) == 2
+    assert "a run that is not finished" in capsys.readouterr().err

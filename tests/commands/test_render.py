@@ -16,7 +16,7 @@ from splatcert.errors import InputError
 
 
 def pictures(folder: Path) -> list[str]:
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*.png"))
 
 
 def test_held_out_views_are_rendered_as_the_api_renders_them(
@@ -30,10 +30,10 @@ def test_held_out_views_are_rendered_as_the_api_renders_them(
     np.testing.assert_array_equal(written, to_pixels(expected))
 
 
-@pytest.mark.parametrize(("views", "count"), [("held-out", 2), ("training", 7), ("all", 9)])
-def test_the_views_asked_for(model, capture, tmp_path, views, count):
+@pytest.mark.parametrize(("asked", "count"), [("held-out", 2), ("training", 7), ("all", 9)])
+def test_the_views_asked_for(model, capture, tmp_path, asked, count):
     out = tmp_path / "out"
-    options = ["--views", views, "--backend", "reference"]
+    options = ["--cameras", asked, "--backend", "reference"]
     assert cli.main(["render", str(model), "--data", str(capture), "-o", str(out), *options]) == 0
     assert len(pictures(out)) == count
 
@@ -58,15 +58,22 @@ def test_resolution_and_background(model, capture, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        ([], "either --data"),
-        (["--data", "a", "--cameras", "b"], "either --data"),
-        (["--cameras", "b", "--views", "all"], "--views and --resolution"),
+        (["--fps", "0"], "--fps must be 1 to 240"),
+        (["--seconds", "-1", "--cameras", "orbit"], "--seconds must lie between"),
         (["--data", "a", "--background", "0", "0", "2"], "three numbers from 0 to 1"),
     ],
 )
 def test_options_that_do_not_fit_together(options, named, capsys):
     assert cli.main(["render", "model.ply", "-o", "out", *options]) == 2
     assert named in " ".join(capsys.readouterr().err.replace("│", " ").split())
+
+
+def test_a_model_alone_has_no_cameras_and_no_boxes(model, tmp_path, capsys):
+    out = ["-o", str(tmp_path / "out")]
+    assert cli.main(["render", str(model), *out]) == 2
+    assert "--cameras held-out needs the views of a capture" in capsys.readouterr().err
+    assert cli.main(["render", str(model), *out, "--maps", "npz"]) == 2
+    assert "go with a certificate" in capsys.readouterr().err
 
 
 def test_a_wrong_path_leaves_no_output_folder(model, tmp_path, capsys):
@@ -82,6 +89,7 @@ def test_a_wrong_path_leaves_no_output_folder(model, tmp_path, capsys):
     [
         ("{", "is not JSON"),
         ("{}", "is not a list of cameras"),
+        ("[]", "is not a list of cameras"),
         ('[{"img_name": "a"}]', "camera 0: no width, height"),
     ],
 )
@@ -94,8 +102,8 @@ def test_a_camera_list_that_is_none(model, tmp_path, capsys, text, named):
 
 
 def test_picture_names_stay_apart_and_inside():
-    assert picture_names(["a/1.jpg", "2.png"]) == {"a/1.jpg": "a/1.png", "2.png": "2.png"}
-    assert picture_names(["1.jpg", "1.png"]) == {"1.jpg": "1.jpg.png", "1.png": "1.png.png"}
+    assert picture_names(["a/1.jpg", "2.png"]) == {"a/1.jpg": "a/1", "2.png": "2"}
+    assert picture_names(["1.jpg", "1.png"]) == {"1.jpg": "1.jpg", "1.png": "1.png"}
     for name in ("../1.jpg", "/1.jpg", "a/../../1.jpg"):
         with pytest.raises(InputError, match="outside the output folder"):
             picture_names([name])

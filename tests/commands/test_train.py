@@ -47,6 +47,8 @@ def test_it_trains_measures_and_says_so(photographs, tmp_path, capsys):
     assert main(["train", str(photographs), "-o", str(run), *FAST]) == 0
     assert "already finished" in capsys.readouterr().out
     assert (run / "splats.ply").read_bytes() == before
+    assert main(["train", str(photographs), "-o", str(run), *FAST, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["runs"] == [{"path": str(run), **metrics}]
 
 
 def test_other_settings_in_the_same_folder_are_refused(photographs, tmp_path, capsys):

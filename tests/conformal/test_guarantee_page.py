@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The numbers on the page about the guarantee are those of the code."""
+"""The numbers on the pages about the guarantee and its levels are those of the code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from scipy.stats import beta
 
 from splatcert.conformal import outer_rank, views_needed
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs/guarantee.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE = (DOCS / "guarantee.md").read_text(encoding="utf-8")
+CHOOSING = (DOCS / "choosing.md").read_text(encoding="utf-8")
+WORST = {"finite, and the worst": 1, "the same": 1, "the second": 2, "the third": 3, "the fifth": 5}
 
 
 def test_the_table_of_smallest_m():
@@ -32,3 +35,12 @@ def test_the_table_of_calibration_draws():
         assert k == outer_rank(m, alpha)
         assert Fraction(share) == Fraction(k, m + 1)
         assert level == pytest.approx(100 * beta.ppf(0.1, k, m + 1 - k), abs=0.05)
+
+
+def test_the_table_of_photographs_to_hold_out():
+    rows = re.findall(r"^\| (\d+) \| every (\d)\w\w \| (\d+) \| ([\w, ]+) \|$", CHOOSING, re.M)
+    assert len(rows) == 6
+    for photos, every, m, words in rows:
+        assert int(m) == len(range(0, int(photos), int(every)))
+        place = int(m) - outer_rank(int(m), Fraction(1, 10)) + 1
+        assert next(k for start, k in WORST.items() if words.startswith(start)) == place

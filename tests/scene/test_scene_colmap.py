@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from scene_writers import Colmap, reconstruction, write_colmap
 
+from scene_writers import Colmap, reconstruction, write_colmap
 from splatcert.errors import InputError
 from splatcert.scene import load_scene
 from splatcert.scene.colmap import MODELS, ColmapError, find_model, lens_of, read_colmap

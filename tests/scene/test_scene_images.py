@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from scene_writers import photo, write_colmap
 
+from scene_writers import photo, write_colmap
 from splatcert.errors import InputError
 from splatcert.scene import cameras as cameras_module
 from splatcert.scene import load_scene

@@ -4,8 +4,8 @@
 import numpy as np
 import pytest
 from PIL import Image
-from scene_writers import reconstruction
 
+from scene_writers import reconstruction
 from splatcert.scene import load_scene
 from splatcert.scene.images import Photo
 from splatcert.scene.lens import Lens, LensError, distort, pinhole_of, same_shape, undistort

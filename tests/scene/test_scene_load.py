@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from scene_writers import photo, reconstruction, ring, write_colmap, write_transforms
 
+from scene_writers import photo, reconstruction, ring, write_colmap, write_transforms
 from splatcert.errors import InputError
 from splatcert.scene import load_scene
 from splatcert.scene.images import ImageError

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from scene_writers import write_colmap
 
+from scene_writers import write_colmap
 from splatcert.errors import InputError
 from splatcert.scene import (
     CalibrationView,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from scene_writers import cloud, edit_json, photo, ply, ring, write_transforms
 
+from scene_writers import cloud, edit_json, photo, ply, ring, write_transforms
 from splatcert.errors import InputError
 from splatcert.scene import load_scene
 from splatcert.scene.json_file import TransformsError

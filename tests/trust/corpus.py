@@ -50,6 +50,9 @@ COMMANDS: dict[str, tuple[str, ...]] = {
         "inspect {it}",
         "verify {it}",
         "verify {it} --data {valid}/transforms --model {valid}/model.ply",
+        "report {it} -o {out}/report.html",
+        "suggest {it} -o {out} --count 2",
+        "export {it} -o {out}",
     ),
     "views.npz": ("learn {it} -o {out}/predictor.json",),
     "predictor.json": (

@@ -9,10 +9,11 @@ import pytest
 from made_sources import BETA, THETA, made_scene, made_sources
 
 from splatcert.config import LearnConfig
+from splatcert.evaluate.ranking import rank_correlation
 from splatcert.evaluate.splits import calibration_size, draw_splits, estimate
 from splatcert.scale import LAMBDA_GRID
 from splatcert.view.descriptor import FEATURE_NAMES, SchemaError
-from splatcert.view.learn import RIDGES, LearnError, learn_predictor, rank_correlation
+from splatcert.view.learn import RIDGES, LearnError, learn_predictor
 from splatcert.view.predictor import FeatureUnits
 
 CONFIG = LearnConfig(splits=40)
@@ -232,10 +233,3 @@ def test_a_scene_with_another_schema_is_refused_by_name():
     other = ("g_nothing", *FEATURE_NAMES[1:])
     with pytest.raises(SchemaError, match="views of scene odd: feature 1 is 'g_nothing'"):
         learn_predictor([made_scene("odd", 1, schema=other)], CONFIG)
-
-
-def test_rank_correlation():
-    x = np.array([3.0, 1.0, 2.0, 5.0])
-    assert rank_correlation(x, np.exp(x)) == pytest.approx(1)
-    assert rank_correlation(x, -x) == pytest.approx(-1)
-    assert rank_correlation(x, np.ones(4)) == 0

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatcert.certificate.boxes import CertifiedBoxes
+from splatcert.certificate.honesty import SupportFlag
 from splatcert.certificate.provenance import camera_hash
 from splatcert.certificate.record import Record
 from splatcert.certificate.rule import ScaleRule
@@ -103,10 +104,15 @@ class Certificate:
         """Boxes for one camera; the same whatever else is asked before, after or with it."""
         query = self.observed.query(camera, backend=self.record.renderer.backend)
         shape, factor = query.shape(self.rule.lambda_b), self.rule.factor(query.descriptor)
-        flag = self.record.support.check(query.descriptor, camera)
+        flag = self.flag(query.descriptor, camera)
+        return CertifiedBoxes.around(query.center, shape, factor, self.threshold, flag)
+
+    def flag(self, descriptor: NDArray[np.float64], camera: Camera) -> SupportFlag:
+        """Whether a camera, described so, stays within what the calibration views have shown."""
+        flag = self.record.support.check(descriptor, camera)
         if self.record.scale.batch_only and camera_hash(camera) not in self._batch:
             flag = flag.beyond(OUTSIDE_BATCH)
-        return CertifiedBoxes.around(query.center, shape, factor, self.threshold, flag)
+        return flag
 
     def predict_batch(self, cameras: Sequence[Camera]) -> list[CertifiedBoxes]:
         """Boxes for several cameras, each as if it were asked alone."""

@@ -25,6 +25,8 @@ from splatcert.view.descriptor import FEATURE_NAMES
 
 Array = NDArray[np.float64]
 
+DOUBTFUL = 0.05
+"""P-values below it are pointed out."""
 SIZE_SLACK = 1.1
 """Cropping and undistortion make sizes differ a little; more is another resolution."""
 

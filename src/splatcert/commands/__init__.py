@@ -12,3 +12,8 @@ class Command(Protocol):
     def run(self) -> None:
         """Do it; raise `InputError` when the input is at fault."""
         ...
+
+
+def what_is_kept(command: Command) -> str:
+    """What an interrupted command leaves to go on from: its `interrupted`, if it has one."""
+    return getattr(command, "interrupted", "Nothing half-written was left behind: run it again.")

@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass, replace
 from dataclasses import field as setting
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from warnings import catch_warnings, simplefilter
 
 import tyro
@@ -16,6 +15,7 @@ import tyro
 from splatcert.commands.options import CaptureOptions, EngineOptions
 from splatcert.config import CertifyConfig, FieldConfig
 from splatcert.console import say, stages
+from splatcert.report.words import percent
 
 if TYPE_CHECKING:
     from splatcert.certificate.certificate import Certificate
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from splatcert.view.predictor import ViewPredictor
 
 Colour = tuple[float, float, float]
-DOUBTFUL = 0.05
-"""P-values below it are pointed out."""
 HELD_OUT_BY: dict[HeldOutBy, str] = {
     "model": "what its own run or settings say",
     "user": "the statement of whoever held them out",
@@ -39,6 +37,10 @@ class Certify:
     The certificate's folder is the only state. Run the same command again after an
     interruption: it goes on, to the same certificate.
     """
+
+    interrupted: ClassVar[str] = (
+        "A residual field that was already fitted is kept: the same command goes on from there."
+    )
 
     data: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")]
     """Capture: COLMAP, transforms.json or Blender folder."""
@@ -72,6 +74,7 @@ class Certify:
         from splatcert.artefacts import owned_folder
         from splatcert.certificate.refusals import refuse_unfit_views
         from splatcert.certificate.request import Request
+        from splatcert.commands.certified import remember_places
         from splatcert.commands.frames import chosen_background, load_for_scene
         from splatcert.commands.trained import load_capture, training_of
         from splatcert.conformal.calibrate import CalibrationTooSmall
@@ -103,6 +106,7 @@ class Certify:
             simplefilter("ignore", CalibrationTooSmall)  # it is told below, in words
             certificate = run_phases(replace(request, report=report), predictor, self.output)
             certificate.save(self.output)
+            remember_places(self.output, self.data, self.model)
         if self.json:
             print(json.dumps(facts(certificate, self.output), indent=2))
             return
@@ -203,6 +207,8 @@ def width_words(certificate: Certificate) -> str:
 
 def assumption_words(certificate: Certificate) -> str:
     """What the guarantee rests on, and how it looks."""
+    from splatcert.certificate.honesty import DOUBTFUL
+
     test = certificate.record.exchangeability
     verdict = (
         "the scores speak against it, so be careful with single regions or stretches of the capture"
@@ -233,14 +239,9 @@ def estimate_words(certificate: Certificate) -> str:
     return (
         f"no part of the guarantee: over {found.splits} random splits with "
         f"{found.calibration_views} calibration views, {percent(ours.coverage)} of the test "
-        f"views are covered at half-width {ours.width:.4f}, {percent(ours.saving)} less than a "
-        f"constant scale needs ({rest})"
+        f"views are covered at half-width {ours.width:.4f}, {percent(abs(ours.saving))} "
+        f"{'less' if ours.saving >= 0 else 'more'} than a constant scale needs (saved by {rest})"
     )
-
-
-def percent(share: float) -> str:
-    """A share for people; a dash where there is none."""
-    return "-" if math.isnan(share) else f"{100 * share:.1f}%"
 
 
 def facts(certificate: Certificate, folder: Path) -> dict[str, Any]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,6 +17,7 @@ from splatcert.errors import InputError
 if TYPE_CHECKING:
     from splatcert.certificate.certificate import Certificate
     from splatcert.commands.frames import PlacedModel
+    from splatcert.commands.trained import Training
     from splatcert.scene.scene import Scene
     from splatcert.splats.files import ModelInfo
 
@@ -39,8 +41,8 @@ class Inspect:
     """Say what a capture, a model or a certificate is, and what would be used of it."""
 
     path: Annotated[Path, tyro.conf.Positional]
-    """A capture (COLMAP, transforms.json, Blender), a model (PLY, folder, checkpoint) or a
-    certificate."""
+    """A capture (COLMAP, transforms.json, Blender), a model (PLY, folder, checkpoint), a
+    certificate, or a file of cameras."""
     data: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
     """Capture the model was trained on: find its frame and render a few training views."""
     json: bool = False
@@ -55,6 +57,9 @@ class Inspect:
             )
         if (self.path / CERTIFICATE).is_file() or self.path.name == CERTIFICATE:
             self._show_certificate()
+            return
+        if is_camera_list(self.path):
+            self._show_cameras()
             return
         found = look(self.path)
         placed = self._placed(found)
@@ -77,6 +82,24 @@ class Inspect:
             return
         for label, text in certificate_words(certificate).items():
             say(label, text)
+        for label, text in model_place(self.path).items():
+            say(label, text)
+
+    def _show_cameras(self) -> None:
+        """Cameras without photos, as a trainer or splatcert suggest writes them."""
+        from splatcert.scene.camera_list import read_camera_list
+
+        if self.data is not None:
+            raise InspectError(f"{self.path} is a list of cameras; --data goes with a model.")
+        cameras = read_camera_list(self.path)
+        sizes = Counter(f"{camera.width}x{camera.height}" for camera in cameras.values())
+        if self.json:
+            known = {"kind": "cameras", "path": str(self.path), "names": list(cameras)}
+            print(json.dumps({**known, "sizes": dict(sizes)}, indent=2))
+            return
+        say("cameras", f"{len(cameras)}, from {next(iter(cameras))} to {list(cameras)[-1]}")
+        say("size", _counted(dict(sizes), "pixels"))
+        say("next", f"splatcert render CERT --cameras {self.path} -o DIR")
 
     def _placed(self, found: Scene | ModelInfo) -> PlacedModel | None:
         """The model among the photographs it was trained on, if they are given."""
@@ -108,8 +131,36 @@ def certificate_words(certificate: Certificate) -> dict[str, str]:
     }
 
 
+def model_place(path: Path) -> dict[str, str]:
+    """Where a certificate's model is, and what can be done with both."""
+    from splatcert.certificate.store import folder_of
+    from splatcert.commands.certified import remembered
+
+    folder = folder_of(path)
+    place = remembered(folder, "model")
+    if place is None:
+        return {
+            "model file": "not where it was, or not remembered: give --model MODEL to commands "
+            "that render"
+        }
+    return {
+        "model file": str(place),
+        "next": f"splatcert render {path} -o DIR; splatcert suggest {path}; "
+        f"splatcert export {path} -o DIR",
+    }
+
+
+def is_camera_list(path: Path) -> bool:
+    """Whether a file is a JSON list, as cameras.json is; a capture's JSON is an object."""
+    if not (path.is_file() and path.suffix == ".json"):
+        return False
+    with path.open("rb") as file:
+        return file.read(256).lstrip().startswith(b"[")
+
+
 def look(path: Path) -> Scene | ModelInfo:
     """The capture or the model that a path is."""
+    from splatcert.commands.trained import training_of
     from splatcert.scene.load import SceneError, load_scene, recognise
     from splatcert.splats.files import describe_model
 
@@ -117,6 +168,7 @@ def look(path: Path) -> Scene | ModelInfo:
         recognise(path)
     except SceneError:
         try:
+            training_of(path)  # a run that is not finished says so, and how to go on
             return describe_model(path)
         except InputError as no_model:
             if path.is_file():
@@ -167,10 +219,36 @@ def _scene_words(scene: Scene) -> dict[str, str]:
         "points": cloud,
         "extent": f"{scene.extent:.3g} in the capture's units",
         "frame": "the capture's own",
+        "next": f"splatcert train {scene.path} -o RUN, or with a model of it splatcert certify "
+        f"{scene.path} MODEL -o CERT",
     }
 
 
 def _model_words(info: ModelInfo) -> dict[str, str]:
+    from splatcert.commands.trained import training_of
+
+    training = training_of(info.path)
+    if training.seen is not None and training.kept_out is not None:
+        return {**_file_words(info), **_run_words(training)}
+    return _file_words(info)
+
+
+def _run_words(training: Training) -> dict[str, str]:
+    """What the run folder of `splatcert train` adds to its file."""
+    from splatcert.scene.paths import listed
+
+    seen, kept_out = training.seen or (), training.kept_out or ()
+    return {
+        "trained": f"by splatcert train on {len(seen)} photos, long side {training.long_side}",
+        "frame": "the capture's own",
+        "held out": f"{len(kept_out)} photos, {listed(kept_out)}" if kept_out else "none",
+        "background": _colour(training.background),
+        "note": "",
+        "next": "splatcert certify DATA MODEL -o CERT" if kept_out else "",
+    }
+
+
+def _file_words(info: ModelInfo) -> dict[str, str]:
     size = sum(file.stat().st_size for file in info.files)
     step = f", iteration {info.iteration}" if info.iteration is not None else ""
     return {

@@ -72,3 +72,25 @@ class CaptureOptions:
         from splatcert.scene.load import load_scene
 
         return load_scene(path, holdout=self.split, images=self.images, resolution=self.resolution)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CertificateOptions:
+    """Where a certificate's model is, and how much of the machine may be used."""
+
+    model: Annotated[Path | None, tyro.conf.arg(metavar="MODEL")] = None
+    """The certificate's model, where it is no longer where it was."""
+    data: Annotated[Path | None, tyro.conf.arg(metavar="DATA")] = None
+    """Its capture; needed where the model is in its trainer's own frame."""
+    threads: int = 0
+    """Threads of the cpu renderer; 0 means all cores. Results do not depend on it."""
+
+    def __post_init__(self) -> None:
+        if self.threads < 0:
+            raise OptionError(f"--threads must be 0 or more, got {self.threads}.")
+
+    def start(self) -> None:
+        """Set the threads."""
+        from splatcert.raster import native
+
+        native.set_threads(self.threads)

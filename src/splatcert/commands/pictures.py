@@ -28,7 +28,8 @@ def to_pixels(rgb: NDArray[np.floating]) -> Pixels:
 def save_png(path: Path, pixels: Pixels) -> None:
     """Write aside and rename, so that a picture is there whole or not at all."""
     with written_aside(path) as aside:
-        Image.fromarray(pixels).save(aside, format="PNG")
+        # Twice as fast as the default level, and hardly larger for renders.
+        Image.fromarray(pixels).save(aside, format="PNG", compress_level=3)
 
 
 def triptych(picture: Render) -> Pixels:

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`splatcert render`: a model from the cameras of a capture, as PNG files."""
+"""`splatcert render`: pictures of a model, or of a certificate with an error bar at every pixel."""
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import tyro
 
@@ -15,115 +16,174 @@ from splatcert.commands.options import EngineOptions, OptionError
 from splatcert.console import output_folder, progress, say
 
 if TYPE_CHECKING:
-    from splatcert.scene.cameras import Camera
-    from splatcert.splats.gaussians import Splats
+    from splatcert.commands.render_jobs import Job
+    from splatcert.commands.width_bar import WidthBar
 
 Colour = tuple[float, float, float]
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Render:
-    """Render a model from the cameras of a capture or a list, one PNG file per view."""
+    """Render a model, or a certificate with its boxes, from any cameras.
 
-    model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
-    """PLY file, Inria folder, gsplat .pt or nerfstudio .ckpt."""
+    A model gives one PNG a view. A certificate gives colour, box edges and half-width as
+    pictures and as numbers, a table of all frames, and a film that shows render and
+    half-width side by side. Run the same command again after an interruption: frames that
+    are done are kept.
+    """
+
+    interrupted: ClassVar[str] = "Finished frames are kept: the same command goes on from there."
+
+    path: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="CERT|MODEL")]
+    """Certificate, or a model: PLY file, Inria folder, gsplat .pt or nerfstudio .ckpt."""
     output: Annotated[Path, tyro.conf.arg(aliases=["-o"], metavar="DIR")]
     """Folder for the pictures."""
-    data: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
-    """Capture whose cameras are used (COLMAP, transforms.json, Blender)."""
-    cameras: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
-    """Instead of a capture: a cameras.json as trainers write it."""
-    views: Literal["held-out", "training", "all"] = "held-out"
-    """Which cameras of the capture."""
+    cameras: Annotated[str, tyro.conf.arg(metavar="WHICH|FILE")] = "held-out"
+    """Views of the capture (held-out, training, all), a path (orbit around or spline through
+    the training cameras), or a file: cameras.json, transforms.json, COLMAP folder."""
+    model: Annotated[Path | None, tyro.conf.arg(metavar="MODEL")] = None
+    """The certificate's model, where it is no longer where it was."""
+    data: Annotated[Path | None, tyro.conf.arg(metavar="DATA")] = None
+    """Capture of a model: its cameras, and its frame. A certificate knows its own cameras."""
     resolution: Annotated[str | None, tyro.conf.arg(metavar="SIZE")] = None
-    """Longest side of the capture's views in pixels (1600) or a factor (1/2)."""
+    """Longest side in pixels (1600) or a factor (1/2). Unless told, a certificate is rendered
+    at most as large as it was certified."""
+    seconds: float | None = None
+    """Length of a path; unless told, by the length of the way."""
+    fps: int | None = None
+    """Frames per second: 30 along a path, 4 for single views, unless told."""
+    maps: Literal["auto", "npz", "exr", "none"] = "auto"
+    """Float maps of a certificate's frames: npz for single views, none along a path, unless
+    told."""
+    no_film: bool = False
+    """Leave the mp4 out."""
     background: Annotated[Colour | None, tyro.conf.arg(metavar="R G B")] = None
-    """Colour behind the splats, 0 to 1. Unless told: the model's, the capture's, black."""
+    """Colour behind a model's splats, 0 to 1. Unless told: the model's, the capture's, black."""
     engine: tyro.conf.OmitArgPrefixes[EngineOptions] = field(default_factory=EngineOptions)
+    json: bool = False
+    """Print one JSON object instead of words."""
 
     def __post_init__(self) -> None:
-        if (self.data is None) == (self.cameras is None):
-            raise OptionError("give either --data (a capture) or --cameras (a cameras.json).")
-        if self.data is None and (self.views != "held-out" or self.resolution is not None):
-            raise OptionError("--views and --resolution choose within a capture: give --data.")
+        if self.seconds is not None and not 0 < self.seconds <= 3600:
+            raise OptionError(f"--seconds must lie between 0 and 3600, got {self.seconds:g}.")
+        if self.fps is not None and not 1 <= self.fps <= 240:
+            raise OptionError(f"--fps must be 1 to 240, got {self.fps}.")
         if self.background is not None and not all(0 <= c <= 1 for c in self.background):
             raise OptionError(
                 f"--background needs three numbers from 0 to 1, got {self.background}."
             )
 
     def run(self) -> None:
-        """Load, render, write, and say so."""
-        from splatcert.commands.pictures import save_png, to_pixels
-        from splatcert.raster.interface import render
+        """Choose cameras, render what is missing, write tables and film, and say so."""
+        from splatcert.artefacts import owned_folder
+        from splatcert.commands.certified import is_certificate
+        from splatcert.commands.render_jobs import certified_job, model_job
 
         engine = self.engine.start()
-        job = self._job_of_list(self.cameras) if self.cameras else self._job_of_capture()
-        why, background = job.background
-        files = picture_names(job.cameras)
-        folder = output_folder(self.output)
+        job = certified_job(self) if is_certificate(self.path) else model_job(self)
+        stems = picture_names(job.choice.cameras)
         started = time.perf_counter()
-        for name, camera in progress(list(job.cameras.items()), "rendering"):
-            picture = render(job.splats, camera, background=background, backend=self.engine.backend)
-            path = folder / files[name]
-            output_folder(path.parent)
-            save_png(path, to_pixels(picture.rgb.cpu().numpy()))
+        with owned_folder(output_folder(self.output), "rendering") as folder:
+            rows, made = self._frames(job, stems, folder)
+            written = self._finish(job, rows, folder)
         seconds = time.perf_counter() - started
-
-        say("model", f"{self.model}, {len(job.splats):,} Gaussians")
-        say("frame", job.frame)
-        say("background", " ".join(f"{c:g}" for c in background) + f", {why}")
+        if self.json:
+            print(json.dumps(self._facts(job, rows, written), indent=2))
+            return
+        for label, text in job.words.items():
+            say(label, text)
+        say("cameras", job.choice.words)
         say("back end", engine)
-        say("rendered", f"{len(files)} views in {seconds:.1f} s, files included")
-        say("wrote", f"{folder}/{next(iter(files.values()))}" + (" ..." if len(files) > 1 else ""))
+        kept = f", {len(rows) - made} were there already" if made < len(rows) else ""
+        say("rendered", f"{made} views in {seconds:.1f} s, files included{kept}")
+        for label, text in frame_words(rows, job.scale).items():
+            say(label, text)
+        for label, text in written.items():
+            say(label, text)
+        say("wrote", f"{folder}/{job_file(rows)}" + (" ..." if len(rows) > 1 else ""))
 
-    def _job_of_capture(self) -> _Job:
-        from splatcert.commands.frames import chosen_background, load_for_scene
-        from splatcert.scene.load import load_scene
+    def _frames(self, job: Job, stems: dict[str, str], folder: Path) -> tuple[list[Row], int]:
+        """Rows of all frames in order, and how many of them were rendered now."""
+        from splatcert.commands.frame_ledger import FrameLedger
 
-        assert self.data is not None
-        scene = load_scene(self.data, resolution=self.resolution)
-        chosen = {"held-out": scene.held_out.names, "training": scene.training.names}
-        names = chosen.get(self.views, tuple(scene.cameras))
-        if not names:
-            raise OptionError(f"{self.data} has no {self.views} view.\n  Try --views all.")
-        background = chosen_background(self.background, None, self.model, scene)
-        placed = load_for_scene(
-            self.model, scene, background=background[1], backend=self.engine.backend
-        )
-        cameras = {name: scene.cameras[name] for name in names}
-        return _Job(placed.splats, cameras, placed.words(), background)
+        ledger, rows, made = FrameLedger(folder), [], 0
+        for name, camera in progress(list(job.choice.cameras.items()), "rendering"):
+            key = job.writer.key(camera)
+            row = ledger.finished(name, key)
+            if row is None:
+                row = job.writer.write(folder, name, stems[name], camera)
+                ledger.add(key, row)
+                made += 1
+            rows.append(row)
+        return rows, made
 
-    def _job_of_list(self, path: Path) -> _Job:
-        from splatcert.commands.frames import chosen_background
-        from splatcert.scene.camera_list import read_camera_list
-        from splatcert.splats.files import load_splats
+    def _finish(self, job: Job, rows: list[Row], folder: Path) -> dict[str, str]:
+        """Tables, scale and film, after all frames; what was written, in words."""
+        from splatcert.commands.film import NOT_INSTALLED, Film, can_film
+        from splatcert.commands.frame_ledger import write_tables
+        from splatcert.commands.pictures import save_png
 
-        splats = load_splats(self.model)
-        background = chosen_background(self.background, None, self.model, None)
-        return _Job(splats, read_camera_list(path), "as stored", background)
+        written = {}
+        if job.scale is not None:
+            write_tables(folder, rows)
+            save_png(folder / "scale.png", job.scale.legend("half-width, RGB from 0 to 1"))
+            written["table"] = f"{folder}/frames.csv and frames.json"
+        if not self.no_film and len(rows) > 1 and (job.scale is not None or job.choice.is_path):
+            if not can_film():
+                return {**written, "film": NOT_INSTALLED}
+            path = Film(folder, rows, job.scale).write(
+                folder / "film.mp4", self.fps or job.choice.fps
+            )
+            written["film"] = f"{path}"
+        return written
+
+    def _facts(self, job: Job, rows: list[Row], written: dict[str, str]) -> dict[str, Any]:
+        kind = "model frames" if job.scale is None else "certified frames"
+        scale = None if job.scale is None else job.scale.top
+        film = written.get("film")
+        return {
+            "kind": kind,
+            "path": str(self.output),
+            "cameras": job.choice.words,
+            "film": film if film and film.endswith(".mp4") else None,
+            "scale_top": scale,
+            "frames": rows,
+        }
 
 
-@dataclass(frozen=True, eq=False)
-class _Job:
-    """What to render, from where, on what."""
+def frame_words(rows: list[Row], scale: WidthBar | None) -> dict[str, str]:
+    """What a table of certified frames says, for people."""
+    if scale is None:
+        return {}
+    widths = sorted(float(row["mean_half_width"]) for row in rows)
+    median = widths[len(widths) // 2]
+    told = {
+        "half-width": f"{median:.4f} in the median frame, {widths[0]:.4f} to {widths[-1]:.4f}; "
+        f"colours go from 0 to {scale.top:g}",
+        "support": f"{sum(row['support'] == 'within' for row in rows)} of {len(rows)} frames "
+        "within support",
+    }
+    beyond = next((reason for row in rows for reason in row["reasons"]), None)
+    if beyond is not None:
+        told["beyond"] = f"for example: a frame {beyond}"
+    return told
 
-    splats: Splats
-    cameras: Mapping[str, Camera]
-    frame: str
-    """How the splats came to the cameras' coordinates, in words."""
-    background: tuple[str, Colour]
-    """Why, and which."""
+
+def job_file(rows: list[Row]) -> str:
+    """The first file of the first frame."""
+    return next(iter(rows[0]["files"].values()))
 
 
 def picture_names(names: Iterable[str]) -> dict[str, str]:
-    """A PNG file below the output folder for each view, none the same as another."""
+    """A file name without suffix below the output folder for each view, none twice."""
     stems = {name: PurePosixPath(name.replace("\\", "/")) for name in names}
     for name, stem in stems.items():
         if stem.is_absolute() or ".." in stem.parts or not stem.name:
             raise OptionError(f"the view name {name!r} would be written outside the output folder.")
         if "\0" in name:
             raise OptionError(f"the view name {name!r:.80} is no name of a file.\n  Rename it.")
-    short = {name: str(stem.with_suffix(".png")) for name, stem in stems.items()}
-    if len(set(short.values())) == len(short):
-        return short
-    return {name: f"{stem}.png" for name, stem in stems.items()}
+    short = {name: str(stem.with_suffix("")) for name, stem in stems.items()}
+    return (
+        short if len(set(short.values())) == len(short) else {n: str(s) for n, s in stems.items()}
+    )

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import tyro
 
@@ -27,6 +27,10 @@ class Train:
     interruption: the result has the same bits.
     """
 
+    interrupted: ClassVar[str] = (
+        "The last checkpoint is kept: the same command goes on from there, to the same bits."
+    )
+
     data: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")]
     """Capture: COLMAP, transforms.json or Blender folder."""
     output: Annotated[Path, tyro.conf.arg(aliases=["-o"], metavar="RUN")]
@@ -45,6 +49,8 @@ class Train:
     """Steps between pictures preview.png of one held-out camera; 0 for none."""
     threads: int = 0
     """Threads of the kernels; 0 means all cores. The result does not depend on it."""
+    json: bool = False
+    """Print one JSON object instead of words."""
 
     def __post_init__(self) -> None:
         for name in ("members", "workers", "checkpoint_every"):
@@ -61,10 +67,15 @@ class Train:
         native.set_threads(self.threads)
         if self.members == 1:
             train_one(self, self.output, self.config, True)
-            return
-        self._train_members()
+            folders = [self.output]
+        else:
+            folders = self._train_members()
+        if self.json:
+            print(
+                json.dumps({"kind": "runs", "runs": [run_facts(one) for one in folders]}, indent=2)
+            )
 
-    def _train_members(self) -> None:
+    def _train_members(self) -> list[Path]:
         from splatcert.jobs import Job, run_jobs
 
         jobs = []
@@ -76,15 +87,23 @@ class Train:
         for outcome in run_jobs(jobs, workers=self.workers, ray_address=self.ray):
             if outcome.error is not None:
                 failed.append(outcome)
-                say(outcome.job.name, f"failed: {outcome.error}")
-            else:
-                say(outcome.job.name, outcome.result)
+            if not self.json:
+                failure = f"failed: {outcome.error}"
+                say(outcome.job.name, outcome.result if outcome.error is None else failure)
         if failed:
             raise failed[0].error  # type: ignore[misc]
+        return [self.output / job.name for job in jobs]
+
+
+def run_facts(folder: Path) -> dict[str, Any]:
+    """What a finished run has left, for scripts."""
+    metrics = json.loads((folder / "metrics.json").read_text())
+    return {"path": str(folder), **metrics}
 
 
 def train_one(options: Train, folder: Path, config: TrainConfig, talk: bool) -> str:
     """One run from wherever it stands to its metrics; returns a sentence about the result."""
+    speak = talk and not options.json
     from splatcert.raster import native
     from splatcert.splats.files import load_splats
     from splatcert.train.progress import progress_bar
@@ -97,7 +116,7 @@ def train_one(options: Train, folder: Path, config: TrainConfig, talk: bool) -> 
             splats = load_splats(run.splats_path)
             note = "already finished"
         else:
-            if talk:
+            if speak:
                 threads = native.threads()
                 say(
                     "capture",
@@ -117,7 +136,7 @@ def train_one(options: Train, folder: Path, config: TrainConfig, talk: bool) -> 
     words = f"{len(splats):,} Gaussians, {note}"
     if "psnr" in summary:
         words += f"; held-out views: PSNR {summary['psnr']:.2f} dB, SSIM {summary['ssim']:.3f}"
-    if talk:
+    if speak:
         say("trained", words)
         say("wrote", f"{run.splats_path}")
     return words

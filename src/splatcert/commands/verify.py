@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 from warnings import catch_warnings, simplefilter
 
 import tyro
@@ -14,11 +14,6 @@ import tyro
 from splatcert.commands.options import OptionError
 from splatcert.console import say, stages
 from splatcert.errors import InputError
-
-if TYPE_CHECKING:
-    from splatcert.certificate.record import Record
-    from splatcert.scene.scene import Scene
-    from splatcert.splats.gaussians import Splats
 
 
 class VerifyError(InputError):
@@ -56,6 +51,7 @@ class Verify:
     def run(self) -> None:
         """Check, tell, and refuse if something does not hold."""
         from splatcert.certificate.store import folder_of, read_content
+        from splatcert.commands.certified import load_certified_scene, load_certified_splats
         from splatcert.conformal.calibrate import CalibrationTooSmall
         from splatcert.pipeline import verify
         from splatcert.raster import native
@@ -64,7 +60,9 @@ class Verify:
         folder = folder_of(self.certificate)
         scene, splats = None, None
         if self.data is not None and self.model is not None:
-            scene, splats = self._inputs(read_content(folder)[1], self.data, self.model)
+            record = read_content(folder)[1]
+            scene = load_certified_scene(record, self.data, self.images)
+            splats = load_certified_splats(record, self.model, scene)
         with stages() as report, catch_warnings():
             simplefilter("ignore", CalibrationTooSmall)  # its boxes say so
             found = verify(folder, scene, splats, report=report)
@@ -84,25 +82,3 @@ class Verify:
             say("holds", "by itself; give --data and --model to compute it again from scratch")
         elif not self.json:
             say("holds", "and follows from these photos and this model")
-
-    def _inputs(self, record: Record, data: Path, model: Path) -> tuple[Scene, Splats]:
-        """The capture as it was loaded and split, and the model in its frame."""
-        from splatcert.commands.frames import load_for_scene
-        from splatcert.scene.load import load_scene
-
-        held_out = tuple(view.name for view in (*record.calibration, *record.unlabelled))
-        loaded = record.scene.loaded
-        options: dict[str, Any] = {"holdout": held_out, "images": self.images}
-        if loaded is not None:
-            options |= {
-                "images": self.images or loaded.images,
-                "resolution": loaded.resolution,
-                "background": loaded.background,
-                "masks": False if loaded.masks == "off" else loaded.masks,
-                "format": record.scene.format,
-            }
-        scene = load_scene(data, **options)
-        placed = load_for_scene(
-            model, scene, background=record.renderer.background, backend=record.renderer.backend
-        )
-        return scene, placed.splats

@@ -45,6 +45,21 @@ def draw_splits(views: int, calibration: int, count: int = 200, seed: int = 0) -
     return splits
 
 
+def draw_tested_splits(
+    views: int, calibration: int, tested: int, count: int = 200, seed: int = 0
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Calibration and test views, [count, views] each: more calibration, the same test views."""
+    if calibration + tested > views:
+        raise SplitError(f"{views} views are too few for {calibration} and {tested} test views")
+    generator = np.random.Generator(np.random.PCG64(seed))
+    splits, test = np.zeros((2, count, views), dtype=bool)
+    for split, kept in zip(splits, test, strict=True):
+        order = generator.permutation(views)
+        kept[order[:tested]] = True
+        split[order[tested : tested + calibration]] = True
+    return splits, test
+
+
 @dataclass(frozen=True, eq=False)
 class SplitEstimate:
     """Coverage of the view event and mean half-width, split by split."""
@@ -76,17 +91,39 @@ def estimate(
     half-width is q a_v. So the oracle factor at the shape, [V], and the factor used, [V],
     are all that is needed. The constant scale is the oracle at the flat shape with factor one.
     """
-    level = parse_level(alpha, "alpha")
     difficulty, used = np.asarray(oracle, dtype=np.float64), np.asarray(factor, dtype=np.float64)
-    _check(difficulty, used, splits)
-    scores = difficulty / used
-    thresholds = _thresholds(scores, level, splits)
-    test = ~splits
+    if not (difficulty >= 0).all():
+        raise SplitError("oracle factors must be known for every view and at least 0")
+    if not ((used > 0) & (used < np.inf)).all():
+        raise SplitError("view factors must be positive and finite")
+    if difficulty.shape != used.shape:
+        raise SplitError(
+            f"oracle {difficulty.shape} and factor {used.shape} must agree: both are [V]"
+        )
+    return evaluate_splits(difficulty / used, used, alpha, splits)
+
+
+def evaluate_splits(
+    scores: NDArray[np.float64],
+    means: NDArray[np.float64],
+    alpha: Level,
+    splits: NDArray[np.bool_],
+    test: NDArray[np.bool_] | None = None,
+) -> SplitEstimate:
+    """The same for any scale map, from its view scores and its mean in each view, [V] each.
+
+    A view's mean half-width is q times the mean of its scale. Views that do not calibrate
+    are test views unless `test`, [count, V], names some of them.
+    """
+    level = parse_level(alpha, "alpha")
+    test = np.logical_not(splits) if test is None else test
+    _check(scores, means, splits, test)
+    thresholds = split_thresholds(scores, level, splits)
     tested = test.sum(axis=1)
     covered = (test & (scores <= thresholds[:, None])).sum(axis=1)
     return SplitEstimate(
         coverages=covered / tested,
-        widths=thresholds * ((test * used).sum(axis=1) / tested),
+        widths=thresholds * ((test * means).sum(axis=1) / tested),
         thresholds=thresholds,
     )
 
@@ -98,29 +135,32 @@ def saving(width: float, constant_width: float) -> float:
     return 1 - width / constant_width
 
 
-def _thresholds(
+def split_thresholds(
     scores: NDArray[np.float64], alpha: Fraction, splits: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
     """Each split's threshold: the score at which it has counted its k-th calibration view."""
     order = np.argsort(scores, kind="stable")
     counted = np.cumsum(splits[:, order], axis=1)
-    ranks = np.array([outer_rank(int(m), alpha) for m in counted[:, -1]])
+    sizes, which = np.unique(counted[:, -1], return_inverse=True)
+    ranks = np.array([outer_rank(int(m), alpha) for m in sizes])[which]
     place = (counted >= ranks[:, None]).argmax(axis=1)
     return np.where(ranks <= counted[:, -1], scores[order][place], np.inf)
 
 
 def _check(
-    oracle: NDArray[np.float64], factor: NDArray[np.float64], splits: NDArray[np.bool_]
+    scores: NDArray[np.float64],
+    means: NDArray[np.float64],
+    splits: NDArray[np.bool_],
+    test: NDArray[np.bool_],
 ) -> None:
-    views = oracle.size
-    if oracle.shape != (views,) or factor.shape != (views,) or splits.shape[1:] != (views,):
+    views = scores.size
+    shapes = scores.shape, means.shape, splits.shape[1:], test.shape[1:]
+    if shapes != ((views,),) * 4 or splits.shape != test.shape:
         raise SplitError(
-            "oracle [V], factor [V] and splits [count, V] must agree, "
-            f"got {oracle.shape}, {factor.shape} and {splits.shape}"
+            "scores [V], means [V] and splits [count, V] must agree, "
+            f"got {scores.shape}, {means.shape} and {splits.shape}"
         )
-    if not (oracle >= 0).all():
-        raise SplitError("oracle factors must be known for every view and at least 0")
-    if not ((factor > 0) & (factor < np.inf)).all():
-        raise SplitError("view factors must be positive and finite")
-    if splits.dtype != np.bool_ or splits.all(axis=1).any() or not splits.size:
+    if splits.dtype != np.bool_ or not test.any(axis=1).all() or not splits.size:
         raise SplitError("splits must be bool, and each must leave a test view")
+    if (splits & test).any():
+        raise SplitError("a calibration view must not be a test view")

@@ -7,9 +7,6 @@ without Python objects, with a schema version and the hashes of what it was comp
 
 from __future__ import annotations
 
-import struct
-import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,23 +16,17 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from splatcert.artefacts import ArtefactError, replacing
 from splatcert.conformal.levels import Level, parse_level
 from splatcert.errors import InputError
+from splatcert.evaluate.archive import read_archive, unusable, write_archive
 from splatcert.scale import LAMBDA_GRID
 
 FORMAT = "splatcert views"
 VERSION = 1
 MOST = 1e30
 """Largest oracle factor; sums of squares of more leave the range of numbers."""
-MAX_BYTES = 1 << 26
-"""Largest archive that is unpacked; a thousand views take a megabyte."""
 
 Views = Literal["training", "held-out"]
-# What NumPy and zipfile raise on files that are damaged or something else altogether.
-_UNREADABLE = (OSError, ValueError, TypeError, EOFError, MemoryError, RuntimeError)
-_UNREADABLE += (OverflowError, AttributeError, SyntaxError)
-_UNREADABLE += (zipfile.BadZipFile, zlib.error, struct.error, KeyError, IndexError)
 NUMBERS = ("descriptors", "oracle", "field_means", "pixels", "psnr")
 
 
@@ -121,23 +112,19 @@ class SceneViews:
         for role, table in self._tables():
             arrays[f"{role}_names"] = np.array(table.names, dtype=np.str_)
             arrays |= {f"{role}_{name}": getattr(table, name) for name in NUMBERS}
-        with replacing(path) as aside, aside.open("wb") as file:
-            np.savez(file, **arrays)
+        write_archive(path, arrays)
 
     @classmethod
     def load(cls, path: Path) -> SceneViews:
         """Read an archive that `save` wrote; no Python object is ever loaded."""
-        arrays = _read(path)
+        arrays = read_archive(path, "views")
         try:
             if str(arrays["format"]) != FORMAT or int(arrays["version"]) != VERSION:
                 found = f"{arrays['format']} {arrays['version']}"
                 raise ViewTableError(f"it is {found!r}, this program reads '{FORMAT} {VERSION}'")
             return _scene_views(arrays)
         except (KeyError, ValueError, TypeError) as error:
-            reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
-            raise ArtefactError(
-                f"{path} is no archive of views that can be used: {reason}.\n  Compute it again."
-            ) from error
+            raise unusable(path, "views", error) from error
 
     def _tables(self) -> tuple[tuple[str, ViewTable], tuple[str, ViewTable]]:
         return ("training", self.training), ("held_out", self.held_out)
@@ -168,21 +155,6 @@ class SceneViews:
                 f"{role} views of scene {self.scene}: oracle factors must be 0 to {MOST:g}, "
                 "and every view needs pixels"
             )
-
-
-def _read(path: Path) -> dict[str, NDArray[Any]]:
-    try:
-        if zipfile.is_zipfile(path):
-            with zipfile.ZipFile(path) as packed:
-                size = sum(member.file_size for member in packed.infolist())
-            if size > MAX_BYTES:
-                raise ValueError(f"it unpacks to {size} bytes, the limit is {MAX_BYTES}")
-        with np.load(path, allow_pickle=False) as archive:
-            return dict(archive)
-    except FileNotFoundError:
-        raise ArtefactError(f"there is no archive of views at {path}") from None
-    except _UNREADABLE as error:
-        raise ArtefactError(f"{path} cannot be read as an archive of views: {error}.") from error
 
 
 def _scene_views(arrays: Mapping[str, NDArray[Any]]) -> SceneViews:

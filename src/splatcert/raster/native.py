@@ -142,6 +142,12 @@ class NativeView:
         self._prepared.count(mask.to(torch.uint8).contiguous(), counts)
         return counts
 
+    def footprint(self) -> Tensor:
+        """Sum of alpha over a Gaussian's pixels, with nothing before it, [N]."""
+        sums = _native.empty([len(self._splats)])
+        self._prepared.footprint(sums)
+        return sums
+
     def contributors(self, pixels: Tensor) -> Contributors:
         """Weights behind chosen pixels, [P, 2] as (row, column)."""
         if pixels.is_floating_point() or pixels.ndim != 2:

@@ -178,6 +178,12 @@ class ReferenceView:
         """Camera z of each Gaussian, [N]; zero where it is not drawn."""
         return self._all_rows(self.footprints.depths)
 
+    def footprint(self) -> Tensor:
+        """Sum of alpha over a Gaussian's pixels, with nothing before it, [N]."""
+        pixels = self.pixels()
+        parts = [transmit(self.footprints.alphas(pixels[part]))[0].sum(0) for part in self.chunks()]
+        return self._all_rows(torch.stack(parts).sum(0))
+
     def contributors(self, pixels: Tensor) -> Contributors:
         """Weights behind chosen pixels, [P, 2] as (row, column)."""
         size = pixels.new_tensor([self.camera.height, self.camera.width])

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from splatcert.artefacts import write_text_whole
 from splatcert.errors import InputError
 from splatcert.scene.cameras import Camera
 from splatcert.scene.json_file import MAX_JSON
@@ -23,8 +25,8 @@ class CameraListError(InputError):
 def read_camera_list(path: Path) -> dict[str, Camera]:
     """Cameras by name, in the order of the file.
 
-    `rotation` is camera-to-world in OpenCV axes and `position` the centre. The file
-    has no principal point: its writers put it in the middle.
+    `rotation` is camera-to-world in OpenCV axes and `position` the centre. Inria's files
+    have no principal point: it is in the middle unless `cx` and `cy` are there.
     """
     try:
         if path.stat().st_size > MAX_JSON:
@@ -59,6 +61,7 @@ def _camera(entry: Any, where: str) -> tuple[str, Camera]:
         centre = np.array(entry["position"], dtype=np.float64).reshape(3)
         fx, fy = float(entry["fx"]), float(entry["fy"])
         width, height = int(entry["width"]), int(entry["height"])
+        cx, cy = float(entry.get("cx", width / 2)), float(entry.get("cy", height / 2))
     except (TypeError, ValueError, OverflowError) as error:
         raise CameraListError(f"{where}: {error}.") from None
     pose = np.eye(4)
@@ -69,11 +72,31 @@ def _camera(entry: Any, where: str) -> tuple[str, Camera]:
             world_to_camera=pose,
             fx=fx,
             fy=fy,
-            cx=width / 2,
-            cy=height / 2,
+            cx=cx,
+            cy=cy,
             width=width,
             height=height,
         )
     except InputError as error:
         raise CameraListError(f"{where}: {error}") from None
     return str(entry["img_name"]), camera
+
+
+def write_camera_list(path: Path, cameras: Mapping[str, Camera]) -> None:
+    """The same format, with the principal point added."""
+    entries = [
+        {
+            "id": index,
+            "img_name": name,
+            "width": camera.width,
+            "height": camera.height,
+            "position": camera.centre.tolist(),
+            "rotation": camera.world_to_camera[:3, :3].T.tolist(),
+            "fx": float(camera.fx),
+            "fy": float(camera.fy),
+            "cx": float(camera.cx),
+            "cy": float(camera.cy),
+        }
+        for index, (name, camera) in enumerate(cameras.items())
+    ]
+    write_text_whole(path, json.dumps(entries, indent=1) + "\n")

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
+from splatcert.scene.cameras import Camera
 from splatcert.scene.colmap import MODELS, ColmapCamera, ColmapError, ColmapImage
 from splatcert.scene.points import SparsePoints, Tracks
 
@@ -156,3 +158,26 @@ def read_points(path: Path, names: Mapping[int, str]) -> SparsePoints:
         offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
         tracks = Tracks(offsets, pairs[:, 0].copy(), pairs[:, 1].copy(), names)
     return SparsePoints(xyz=table[:, 1:4], rgb=rgb, error=table[:, 7], ids=ids, tracks=tracks)
+
+
+def text_model(cameras: Mapping[str, Camera]) -> dict[str, str]:
+    """The three files of a model without points, by name; each photo has a camera of its own."""
+    lenses, photos = [], []
+    for key, (name, camera) in enumerate(cameras.items(), 1):
+        lens = (camera.fx, camera.fy, camera.cx, camera.cy)
+        lenses.append(f"{key} PINHOLE {camera.width} {camera.height} {_numbers(lens)}")
+        x, y, z, w = Rotation.from_matrix(camera.world_to_camera[:3, :3]).as_quat()
+        pose = (w, x, y, z, *camera.world_to_camera[:3, 3])
+        photos.append(f"{key} {_numbers(pose)} {key} {name}\n")  # no 2D points: a blank line
+    return {
+        "cameras.txt": "\n".join(["# camera, model, width, height, fx fy cx cy", *lenses, ""]),
+        "images.txt": "\n".join(
+            ["# image, world to camera as qw qx qy qz tx ty tz, camera, name; 2D points", *photos]
+        )
+        + "\n",
+        "points3D.txt": "# no points\n",
+    }
+
+
+def _numbers(values: Iterable[float]) -> str:
+    return " ".join(repr(float(value)) for value in values)

@@ -10,7 +10,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from splatcert.scene.lens import Lens
+from splatcert.scene.cameras import Camera
+from splatcert.scene.lens import Lens, pinhole_of
 from splatcert.scene.points import SparsePoints
 
 Format = Literal["colmap", "transforms", "blender"]
@@ -53,6 +54,19 @@ class Shot:
     """The photo's path below that folder."""
     mask: str | None = None
     """Path of its mask below the dataset, where the format names one."""
+
+    def camera(self, lens: Lens) -> Camera:
+        """This pose seen through the pinhole of a lens: its own, or that at another size."""
+        pinhole = pinhole_of(lens)
+        return Camera(
+            world_to_camera=self.world_to_camera,
+            fx=pinhole.fx,
+            fy=pinhole.fy,
+            cx=pinhole.cx,
+            cy=pinhole.cy,
+            width=pinhole.width,
+            height=pinhole.height,
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

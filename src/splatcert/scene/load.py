@@ -17,7 +17,7 @@ from splatcert.scene.cameras import Camera
 from splatcert.scene.colmap import MODEL_FOLDERS, find_model, lens_of, read_colmap
 from splatcert.scene.dataset import Dataset, Format, Shot
 from splatcert.scene.images import ImageError, Photo, Rgb, reduced_size
-from splatcert.scene.lens import Lens, LensError, pinhole_of, same_shape
+from splatcert.scene.lens import Lens, LensError, same_shape
 from splatcert.scene.photos import PhotoFinder, find_photos, fitted_lens, guessed_lens
 from splatcert.scene.roles import HeldOut, PixelSource, QueryView, TrainingView
 from splatcert.scene.scene import FilePixels, Scene, TrainingViews
@@ -71,7 +71,7 @@ def load_scene(
     build = _Build(
         dataset=dataset,
         finder=finder,
-        scale=_scale(resolution),
+        scale=parse_scale(resolution),
         background=colour,
         alpha=alpha or (masks is None and kind != "blender" and background is None),
     )
@@ -203,21 +203,13 @@ class _Build:
 
     def _view(self, shot: Shot, lens: Lens, path: Path | None) -> tuple[Camera, Photo | None]:
         try:
-            pinhole = pinhole_of(lens)
-            camera = Camera(
-                world_to_camera=shot.world_to_camera,
-                fx=pinhole.fx,
-                fy=pinhole.fy,
-                cx=pinhole.cx,
-                cy=pinhole.cy,
-                width=pinhole.width,
-                height=pinhole.height,
-            )
+            camera = shot.camera(lens)
         except InputError as error:
             kind = SceneError if not isinstance(error, LensError) else LensError
             raise kind(f"{shot.name!r} in {self.dataset.source}: {error}") from None
-        size = self._final_size(pinhole.size)
-        camera = camera if size == pinhole.size else camera.resized(*size)
+        whole = camera.width, camera.height
+        size = self._final_size(whole)
+        camera = camera if size == whole else camera.resized(*size)
         if path is None:
             return camera, None
         mask = self.finder.mask(shot, self.dataset.source)
@@ -248,7 +240,7 @@ class _Build:
         return dict(Counter(k if k == "pinhole" else f"{k}, undistorted" for k in kinds))
 
 
-def _scale(resolution: int | str | None) -> int | Fraction | None:
+def parse_scale(resolution: int | str | None) -> int | Fraction | None:
     """A long side in pixels, or a factor of at most one."""
     if resolution is None:
         return None

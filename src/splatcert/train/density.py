@@ -95,11 +95,11 @@ class DensityRule(Protocol):
 class ScheduledDensity(ABC):
     """The schedule both rules share, scaled from 30,000 steps; a rule fills in `densify`."""
 
-    def __init__(self, config: TrainConfig, *, every: int, at_least: int) -> None:
+    def __init__(self, config: TrainConfig, *, every: int, at_least: int = 0) -> None:
         self.limit = config.max_gaussians
         self.start, self.end = config.scaled(500), config.scaled(15_000)
         # Between two rounds new Gaussians must settle: gradients of unsettled ones say little.
-        self.every = max(at_least, config.scaled(every))
+        self.every = max(10, at_least, config.scaled(every))
         # Opacities need some hundred steps to recover: a run too short for that has no resets.
         spacing = config.scaled(3_000)
         self.reset_every = spacing if spacing >= LEAST_RECOVERY else config.iterations

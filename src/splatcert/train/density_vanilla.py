@@ -25,7 +25,7 @@ class VanillaDensity(ScheduledDensity):
     """Grow where the projected centre is pulled hard, drop the faint and the huge."""
 
     def __init__(self, config: TrainConfig) -> None:
-        super().__init__(config, every=100, at_least=10)
+        super().__init__(config, every=100)
 
     def densify(self, table: GaussianTable, stats: DensityStats, context: DensityContext) -> None:
         """Clone and split by gradient, then prune."""

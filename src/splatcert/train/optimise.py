@@ -36,10 +36,10 @@ RATE_MEANS = (1.6e-4, 1.6e-6)
 RATES = {"quats": 1e-3, "log_scales": 5e-3, "logit_opacities": 2.5e-2}
 RATE_COLOUR = 2.5e-3
 RATE_HARMONICS = {"vanilla": 2.5e-3 / 20, "fastgs": 5e-3 / 20}
-HARMONICS_EVERY = {"vanilla": (1, 1), "fastgs": (16, 4)}
+HARMONICS_EVERY = {"vanilla": 1, "fastgs": 16}
 """FastGS steps the higher harmonics rarely, with gradients summed in between. Of 30,000 steps;
-a shorter run steps them more often, or they would not be learned, but never more often than
-the second number says: such a step touches most of the memory a run holds."""
+a shorter run steps them more often, or they would not be learned, but no more than about 750
+times: such a step touches most of the memory a run holds."""
 RAISE_DEGREE_EVERY = 1_000
 CHECK_EVERY = 100
 SCORED_VIEWS = 10
@@ -159,8 +159,9 @@ class Trainer:
 
     def _harmonics_every(self) -> int:
         """Steps between those of the higher harmonics."""
-        published, least = HARMONICS_EVERY[self.config.density]
-        return max(least, self.config.scaled(published))
+        published = HARMONICS_EVERY[self.config.density]
+        least = min(4, published, self.config.iterations // 750)
+        return max(1, least, self.config.scaled(published))
 
     def _control_density(self, step: int) -> None:
         random = torch.Generator().manual_seed(1_000_003 * self.config.seed + step)

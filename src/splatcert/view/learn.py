@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from splatcert import __version__
 from splatcert.config import LearnConfig
 from splatcert.conformal.levels import parse_level
 from splatcert.errors import InputError
+from splatcert.evaluate.ranking import rank_correlation
 from splatcert.evaluate.splits import calibration_size, draw_splits, estimate, saving
 from splatcert.evaluate.views import SceneViews
 from splatcert.scale import LAMBDA_GRID, unit_of, view_factor
@@ -131,14 +131,6 @@ def fit_ridge(sources: Sequence[Source], parts: Sequence[Part], shape: int, ridg
         normal += x.T @ x
         moment += x.T @ source.target(shape)[part.rows]
     return np.asarray(np.linalg.solve(normal, moment), dtype=np.float64)
-
-
-def rank_correlation(x: Array, y: Array) -> float:
-    """Spearman's correlation; zero where one of the two does not vary."""
-    x, y = rankdata(x), rankdata(y)
-    x, y = x - x.mean(), y - y.mean()
-    size = float(np.sqrt((x @ x) * (y @ y)))
-    return float(x @ y) / size if size > 0 else 0.0
 
 
 def _leave_out(sources: Sequence[Source], shape: int) -> LeftOut:

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One colour scale for half-widths, in absolute units and perceptually even.
+
+From dark blue over red to light yellow on a path in OKLab. Lightness rises steadily, so the
+scale reads the same in grey, in print and for colour-blind eyes; the steps along the path are
+of equal length, so equal differences in width look equally different.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Pixels = NDArray[np.uint8]
+
+STEPS = 64
+"""Colours of the scale: finer than the eye, and few enough to compress well."""
+TOPS = (8, 16, 32, 48, 64, 96, 128, 192, 255)
+"""Ends of scales, in 8-bit units; few, so that reports of similar scenes share one."""
+# Lightness, chroma and hue in degrees, on the way from narrow to wide.
+_PATH = (
+    (0.17, 0.06, 285),
+    (0.38, 0.14, 310),
+    (0.56, 0.18, 5),
+    (0.72, 0.155, 48),
+    (0.95, 0.115, 102),
+)
+# From OKLab to cone responses, and from their cubes to linear sRGB (B. Ottosson, 2020).
+_TO_CONES = np.array([[1, 0.3963377774, 0.2158037573], [1, -0.1055613458, -0.0638541728],
+                      [1, -0.0894841775, -1.2914855480]])  # fmt: skip
+_TO_RGB = np.array([[4.0767416621, -3.3077115913, 0.2309699292],
+                    [-1.2684380046, 2.6097574011, -0.3413193965],
+                    [-0.0041960863, -0.7034186147, 1.7076147010]])  # fmt: skip
+
+
+@cache
+def palette() -> Pixels:
+    """The scale's colours from narrow to wide, sRGB, [STEPS, 3]."""
+    return np.round(255 * _to_srgb(_even_path(STEPS))).astype(np.uint8)
+
+
+@dataclass(frozen=True)
+class WidthScale:
+    """Which half-width has which colour: from 0 to `top` of 255."""
+
+    top: int
+
+    @classmethod
+    def holding(cls, half_width: float) -> WidthScale:
+        """The shortest scale that holds a half-width given where colours go from 0 to 1."""
+        return cls(next((top for top in TOPS if 255 * half_width <= top), TOPS[-1]))
+
+    def indices(self, half_width: ArrayLike) -> Pixels:
+        """Place of each half-width in the palette; wider than the scale is its last colour."""
+        share = np.asarray(half_width, dtype=np.float64) * 255 / self.top
+        return np.clip(share * STEPS, 0, STEPS - 1).astype(np.uint8)
+
+    def css(self, half_width: float) -> str:
+        """The colour of one half-width, for a page."""
+        return "#" + bytes(palette()[int(self.indices(half_width))]).hex()
+
+
+def _even_path(count: int) -> NDArray[np.float64]:
+    """Points in OKLab along the path, equally far apart, [count, 3]."""
+    lightness, chroma, hue = np.array(_PATH).T
+    angle = np.unwrap(np.radians(hue))
+    corners = np.stack([lightness, chroma * np.cos(angle), chroma * np.sin(angle)], axis=1)
+    fine = _smooth(corners, 64 * count)
+    walked = np.concatenate([[0], np.cumsum(np.linalg.norm(np.diff(fine, axis=0), axis=1))])
+    wanted = np.linspace(0, walked[-1], count)
+    return np.stack([np.interp(wanted, walked, channel) for channel in fine.T], axis=1)
+
+
+def _smooth(corners: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+    from scipy.interpolate import PchipInterpolator
+
+    return PchipInterpolator(np.linspace(0, 1, len(corners)), corners)(np.linspace(0, 1, count))
+
+
+def _to_srgb(lab: NDArray[np.float64]) -> NDArray[np.float64]:
+    linear = np.clip((lab @ _TO_CONES.T) ** 3 @ _TO_RGB.T, 0, 1)
+    return np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)

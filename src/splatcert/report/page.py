@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page: one HTML file that asks nobody for anything.
+
+Names come from files of strangers. Every one of them is escaped by the template, and the
+page's own policy lets no script run but ours.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from splatcert.artefacts import write_text_whole
+from splatcert.conformal.levels import in_percent
+from splatcert.conformal.statement import ordinal
+from splatcert.report import charts
+from splatcert.report.colours import STEPS, WidthScale, palette
+from splatcert.report.content import Report
+from splatcert.report.pictures import Panel, ViewPicture, error_panel, panels
+from splatcert.report.words import of_255, of_one, percent, plural, width
+
+HERE = Path(__file__).parent
+HIGH = 0.98
+"""Share of the pixels shown whose half-width the colour scale must hold."""
+MARKS = {"attention": "attention", "yours": "up to you", "ok": "checked"}
+
+
+class Row(NamedTuple):
+    """One view of the strip."""
+
+    number: int
+    name: str
+    place: str
+    """Among all calibration views, in words."""
+    needed: float
+    given: float
+    covered: bool
+    inside: float | None
+    psnr: float
+    panels: tuple[Panel, ...]
+
+
+def write_page(report: Report, path: Path) -> Path:
+    """Write the page, whole or not at all."""
+    write_text_whole(path, render_page(report))
+    return path
+
+
+def render_page(report: Report) -> str:
+    """The page as text."""
+    pages = Environment(
+        loader=FileSystemLoader(HERE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    pages.filters.update(
+        percent=percent, width=width, of_255=of_255, of_one=of_one, level=in_percent
+    )
+    pages.globals.update(plural=plural, ordinal=ordinal)
+    script = (HERE / "page.js").read_text(encoding="utf-8")
+    style = pages.get_template("page.css").render()
+    return pages.get_template("page.html").render(
+        report=report,
+        promise=report.promise,
+        style=Markup(style),
+        script=Markup(script),
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        **_derived(report),
+    )
+
+
+def _derived(report: Report) -> dict[str, Any]:
+    """What follows from the report's content: rows, charts, counts."""
+    views, promise = report.calibration, report.promise
+    scale = scale_for(report)
+    rows = [_row(report, picture, k, scale) for k, picture in enumerate(report.pictures, 1)]
+    middle = len(rows) // 2
+    covered = charts.is_covered(views, promise)
+    has_factor = bool(np.ptp(views.factors) > 0)
+    return {
+        "rows": rows,
+        "hero": rows[middle] if rows else None,
+        "example": _example(report.pictures[middle], rows[middle], scale) if rows else (),
+        "scale": scale,
+        "bar": _bar(),
+        "given": promise.threshold * views.factors,
+        "needed": views.needed(promise.beta),
+        "order": views.by_difficulty(promise.beta).tolist(),
+        "covered": covered,
+        "short": int((~covered).sum()),
+        "marks": MARKS,
+        "counts": Counter(condition.mark for condition in report.conditions),
+        "holds": all(check.passed for check in report.checks),
+        "coverage_chart": charts.coverage_curve(views, promise) if promise.is_finite else None,
+        "width_chart": charts.width_by_view(views, promise),
+        "factor_chart": charts.factor_scatter(views, promise) if has_factor else None,
+        "correlation": charts.rank_correlation(views.factors, views.needed(promise.beta)),
+        "shape_chart": charts.shape_curve(report.shape_test) if report.shape_test else None,
+        "plan": charts.plan(report.training_places, views, promise, report.next_photos, scale),
+    }
+
+
+def scale_for(report: Report) -> WidthScale:
+    """One scale for every picture: it holds the half-widths shown, or what views needed."""
+    maps = [view.half_width for view in report.pictures if view.half_width is not None]
+    if maps:
+        return WidthScale.holding(max(float(np.quantile(one, HIGH)) for one in maps))
+    return WidthScale.holding(float(report.calibration.needed(report.promise.beta).max()))
+
+
+def _row(report: Report, picture: ViewPicture, number: int, scale: WidthScale) -> Row:
+    views, promise = report.calibration, report.promise
+    index = views.names.index(picture.name)
+    rank = views.by_difficulty(promise.beta).tolist().index(index) + 1
+    last = len(views.names)
+    place = {1: "easiest", last: "hardest"}.get(rank, f"{ordinal(rank)} of {last}")
+    return Row(
+        number=number,
+        name=picture.name,
+        place=place,
+        needed=float(views.needed(promise.beta)[index]),
+        given=float(promise.threshold * views.factors[index]),
+        covered=bool(charts.is_covered(views, promise)[index]),
+        inside=None if views.inside is None else float(views.inside[index]),
+        psnr=float(views.psnr[index]),
+        panels=panels(picture, scale),
+    )
+
+
+def _example(picture: ViewPicture, row: Row, scale: WidthScale) -> tuple[Panel, ...]:
+    """A view's half-width and its error under one scale."""
+    error = error_panel(picture, scale)
+    width = [panel for panel in row.panels if panel.kind == "half-width"]
+    return (*width, error) if error and width else ()
+
+
+def _bar() -> str:
+    """The colour scale as a CSS gradient."""
+    stops = palette()[np.linspace(0, STEPS - 1, 17).round().astype(int)]
+    return ", ".join(f"#{bytes(colour).hex()}" for colour in stops)

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Poses a photographer could take: steps from where photographs were taken.
+
+Interpolations between neighbours, steps sideways, up, down, closer and back around what a
+camera looks at, and turns on the spot; all within the capture's extent and clear of what is
+solid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.spatial import KDTree
+from scipy.spatial.transform import Rotation, Slerp
+
+from splatcert.raster.interface import Backend, View, render
+from splatcert.scene.camera_paths import Layout, look_at
+from splatcert.scene.cameras import Camera
+from splatcert.scene.scene import extent_of
+from splatcert.splats.gaussians import Splats
+
+Floats = NDArray[np.float64]
+
+SEEDS = 40
+"""Training cameras that steps start from, spread over the capture."""
+NEIGHBOURS = 3
+STEPS = {"left": -20.0, "right": 20.0, "up": 12.0, "down": -12.0}
+"""Degrees around what the camera looks at."""
+TURNS = {"left": -25.0, "right": 25.0}
+"""Degrees on the spot."""
+CLOSER, BACK = 0.3, 0.2
+"""Shares of the distance to what the camera looks at."""
+REACH = 0.35
+"""Largest distance from a training camera, in scene extents."""
+HEADROOM = 0.05
+"""How far above or below all training cameras one may go, in scene extents."""
+OPAQUE = 0.5
+LEAST_OPACITY = 0.6
+"""Share of the training cameras' usual opacity below which a pose looks into the void."""
+CLEARANCE = 0.5
+"""Share of the training cameras' own distance to what is solid that a pose must keep."""
+WAY_AHEAD = 1.25
+"""On the way to a pose nothing may be nearer than this many times its length."""
+PEEP = 9
+"""Pixels across a look along that way."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pose:
+    """A camera, and how to get there."""
+
+    camera: Camera
+    start: str
+    """The training view it starts from."""
+    move: str
+    """What to do there, in words."""
+
+
+def reachable_poses(
+    cameras: Mapping[str, Camera], splats: Splats, depths: Mapping[str, float]
+) -> list[Pose]:
+    """Poses within the capture; `depths` tell how far away what each seed looks at is."""
+    everything = list(cameras.values())
+    layout, extent = Layout.of(everything), extent_of(everything)
+    near = KDTree(layout.centres)
+    opaque = (splats.opacities >= OPAQUE).cpu().numpy()
+    solid = KDTree(splats.means.cpu().double().numpy()[opaque]) if opaque.any() else None
+    clearance = 0.0
+    if solid is not None:
+        clearance = CLEARANCE * float(np.quantile(solid.query(layout.centres)[0], 0.05))
+    heights = layout.centres @ layout.up
+    lowest, highest = heights.min() - HEADROOM * extent, heights.max() + HEADROOM * extent
+
+    def is_reachable(camera: Camera) -> bool:
+        centre = camera.centre
+        return (
+            near.query(centre)[0] <= REACH * extent
+            and lowest <= centre @ layout.up <= highest
+            and (solid is None or solid.query(centre)[0] >= clearance)
+        )
+
+    found = [*_between(cameras, list(depths))]
+    for name, depth in depths.items():
+        found += _steps(name, cameras[name], depth)
+    return [pose for pose in found if is_reachable(pose.camera)]
+
+
+def is_way_free(splats: Splats, pose: Pose, start: Camera, backend: Backend) -> bool:
+    """Whether one can go straight from the start to a pose: no wall, no floor in between.
+
+    By a small picture from the start, a few degrees wide, of what lies in that direction.
+    """
+    way = pose.camera.centre - start.centre
+    length = float(np.linalg.norm(way))
+    if length < 1e-9:
+        return True
+    peep = replace(
+        start,
+        world_to_camera=look_at(start.centre, way, -start.world_to_camera[1, :3]),
+        **dict.fromkeys(("fx", "fy"), 6.0 * PEEP),
+        **dict.fromkeys(("cx", "cy"), PEEP / 2),
+        **dict.fromkeys(("width", "height"), PEEP),
+    )
+    picture = render(splats, peep, backend=backend)
+    blocked = (picture.alpha > OPAQUE) & (picture.depth < WAY_AHEAD * length)
+    return bool(blocked.double().mean() < 0.25)
+
+
+def spread_views(cameras: Mapping[str, Camera], count: int = SEEDS) -> list[str]:
+    """Names of cameras that are far from each other in place and direction."""
+    names, everything = list(cameras), list(cameras.values())
+    extent = max(extent_of(everything), 1e-12)
+    places = np.array([[*(c.centre / extent), *(0.5 * c.forward)] for c in everything])
+    chosen = [0]
+    apart = np.linalg.norm(places - places[0], axis=1)
+    while len(chosen) < min(count, len(names)) and apart.max() > 0:
+        chosen.append(int(apart.argmax()))
+        apart = np.minimum(apart, np.linalg.norm(places - places[chosen[-1]], axis=1))
+    return [names[k] for k in sorted(chosen)]
+
+
+def _between(cameras: Mapping[str, Camera], names: list[str]) -> Iterator[Pose]:
+    """Half-way between neighbouring seeds that look in about the same direction."""
+    centres = np.array([cameras[name].centre for name in names])
+    done = set()
+    for index, name in enumerate(names):
+        order = np.linalg.norm(centres - centres[index], axis=1).argsort(kind="stable")
+        for other in order[1 : NEIGHBOURS + 1]:
+            pair = frozenset((index, int(other)))
+            one, two = cameras[name], cameras[names[other]]
+            if pair in done or one.forward @ two.forward < 0.5:
+                continue
+            done.add(pair)
+            turns = Rotation.from_matrix([c.world_to_camera[:3, :3] for c in (one, two)])
+            rotation = Slerp([0, 1], turns)(0.5).as_matrix()
+            move = f"stand half-way from {name} to {names[other]}"
+            yield Pose(_placed(one, (one.centre + two.centre) / 2, rotation), name, move)
+
+
+def _steps(name: str, camera: Camera, depth: float) -> Iterator[Pose]:
+    """Around, towards and away from what a camera looks at, and turned on the spot."""
+    rotation, centre = camera.world_to_camera[:3, :3], camera.centre
+    right, up = rotation[0], -rotation[1]
+    target = centre + depth * camera.forward
+
+    def about(axis: Floats, degrees: float) -> Floats:
+        return Rotation.from_rotvec(np.radians(degrees) * axis).as_matrix()
+
+    for direction, degrees in STEPS.items():
+        # Turning the camera about its target moves it along a circle, still looking there.
+        turn = about(up, degrees) if direction in ("left", "right") else about(right, -degrees)
+        moved = target + turn @ (centre - target)
+        words = f"go {abs(degrees):.0f} degrees {direction} around what {name} shows"
+        yield Pose(_placed(camera, moved, rotation @ turn.T), name, words)
+    for words, share in ((f"go closer than {name}", CLOSER), (f"step back from {name}", -BACK)):
+        moved = centre + share * depth * camera.forward
+        told = f"{words}, by {abs(share):.0%} of the way to what it shows"
+        yield Pose(_placed(camera, moved, rotation), name, told)
+    for direction, degrees in TURNS.items():
+        turn = about(-up, degrees)
+        words = f"stand where {name} was taken, turn {abs(degrees):.0f} degrees to the {direction}"
+        yield Pose(_placed(camera, centre, rotation @ turn.T), name, words)
+
+
+def _placed(camera: Camera, centre: Floats, rotation: Floats) -> Camera:
+    pose = np.eye(4)
+    pose[:3, :3], pose[:3, 3] = rotation, -rotation @ centre
+    return replace(camera, world_to_camera=pose)
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What a camera has before it."""
+
+    opacity: float
+    """Mean accumulated opacity."""
+    depth: float
+    """Median depth of what is opaque."""
+    nearest: float
+    """Fifth percentile of it: what is in the way."""
+
+    @classmethod
+    def of(cls, view: View) -> Sight:
+        """By opacity and depth."""
+        depths = view.depths()
+        picture = view.composite(torch.stack([depths, torch.ones_like(depths)], dim=1))
+        total, alpha = picture.cpu().unbind(-1)
+        opaque = alpha > OPAQUE
+        if not opaque.any():
+            return cls(0.0, 0.0, 0.0)
+        nearest, middle = np.quantile((total[opaque] / alpha[opaque]).numpy(), (0.05, 0.5))
+        return cls(float(alpha.mean()), float(middle), float(nearest))
+
+    def is_clear(self, usual: list[Sight]) -> bool:
+        """Whether this is a view like those of training cameras: of something, from outside."""
+        opacity = float(np.median([sight.opacity for sight in usual]))
+        nearest = float(np.quantile([sight.nearest for sight in usual], 0.05))
+        return self.opacity >= LEAST_OPACITY * opacity and self.nearest >= CLEARANCE * nearest

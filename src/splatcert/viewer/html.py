@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small pieces of the page: colour bar, gauge, promise. Everything from files is escaped."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from html import escape
+
+from splatcert.report.colours import STEPS, WidthScale, palette
+from splatcert.viewer.colours import UNBOUNDED
+from splatcert.viewer.frame import Frame, Mode
+from splatcert.viewer.levels import Promise
+from splatcert.viewer.views import KnownView
+
+GOOD, BAD, QUIET = "#51cf66", "#ff922b", "#909296"
+CAPTIONS: dict[Mode, str] = {
+    "RGB": "The render, the middle of every box.",
+    "half-width": "How far the truth may be off, at every pixel.",
+    "lower": "The lower corner of every box, cut off at black.",
+    "upper": "The upper corner of every box, cut off at white.",
+}
+
+
+def _block(content: str) -> str:
+    return f'<div style="padding:0 0.75em 0.6em;font-size:0.85em;line-height:1.4">{content}</div>'
+
+
+def _line(content: str, colour: str = QUIET) -> str:
+    return f'<div style="color:{colour}">{content}</div>'
+
+
+def caption(mode: Mode) -> str:
+    """What is shown."""
+    return _block(f'<b data-mode="{mode}">{mode[0].upper() + mode[1:]}.</b> {CAPTIONS[mode]}')
+
+
+def colour_bar(scale: WidthScale, title: str, grey_too: str = "") -> str:
+    """A scale of half-widths with ticks in units of RGB; what else is grey, but the unbounded."""
+    colours = palette()
+    stops = ", ".join(
+        f"#{bytes(colour).hex()} {100 * k / (STEPS - 1):.1f}%"
+        for k, colour in enumerate(colours)
+        if k % 3 == 0
+    )
+    ticks = "".join(
+        f'<span style="position:absolute;left:{25 * k}%;transform:translateX({-25 * k}%)">'
+        f"{scale.top * k / 4:.0f}{'+' if k == 4 else ''}</span>"
+        for k in range(5)
+    )
+    grey = "rgb({},{},{})".format(*UNBOUNDED)
+    return _block(
+        f"<div>{title}, of 255</div>"
+        f'<div style="height:10px;margin-top:4px;border-radius:3px;'
+        f'background:linear-gradient(90deg,{stops})"></div>'
+        f'<div style="position:relative;height:1.5em;font-size:0.85em;color:{QUIET}">{ticks}</div>'
+        + _line(f'<span style="color:{grey}">&#9632;</span> unbounded {grey_too}')
+    )
+
+
+@dataclass(frozen=True)
+class Gauge:
+    """View difficulty against that of the calibration views."""
+
+    least: float
+    most: float
+    """Factors of the calibration views."""
+    predicted: bool
+    """Whether a predictor tells views apart; without one every factor is 1."""
+
+    def html(self, frame: Frame, threshold: float) -> str:
+        """The factor and flag of one frame."""
+        inside = frame.support.inside
+        word = "in support" if inside else "out of support"
+        reasons = "".join(_line(f"It {escape(reason)}.") for reason in frame.support.reasons)
+        height, width = frame.pixels.shape[:2]
+        size = f"{width} x {height} pixels"
+        state = "as certified" if frame.share == 1 else "preview while moving"
+        return _block(
+            f'<div data-factor="{frame.factor:.6f}" data-support="{word}">'
+            f'<b style="color:{GOOD if inside else BAD}">&#9679; {word}</b></div>'
+            f"{reasons}{self._scale(frame.factor, inside)}"
+            f"<div>mean half-width <b>{_width(threshold * frame.factor)}</b></div>"
+            + _line(f'<span data-share="{frame.share:g}">{size}, {state}</span>')
+        )
+
+    def _scale(self, factor: float, inside: bool) -> str:
+        if not self.predicted:
+            return _line("no view predictor: every view has factor a = 1")
+        end = 1.25 * max(self.most, 1.0)
+
+        def percent(value: float) -> float:
+            return 100 * min(max(value / end, 0.0), 1.0)
+
+        left, right = percent(self.least), percent(self.most)
+        return (
+            f"<div>view factor a = <b>{factor:.2f}</b></div>"
+            '<div style="position:relative;height:10px;margin:4px 0;border-radius:3px;'
+            'background:#373a40">'
+            f'<div style="position:absolute;height:100%;left:{left:.1f}%;'
+            f'width:{right - left:.1f}%;background:#5c5f66;border-radius:3px"></div>'
+            f'<div style="position:absolute;top:-3px;height:16px;width:3px;'
+            f'left:calc({percent(factor):.1f}% - 1px);background:{GOOD if inside else BAD}"></div>'
+            "</div>" + _line(f"calibration views {self.least:.2f} to {self.most:.2f}")
+        )
+
+
+def promise_words(promise: Promise) -> str:
+    """The guarantee at the chosen levels, with what it rests on."""
+    if promise.missing:
+        body = f'<b style="color:{BAD}">Every box is unbounded.</b> {escape(promise.missing)}'
+    else:
+        statement = promise.statement
+        body = f"<b>{escape(statement[0].upper() + statement[1:])}.</b>"
+    own = (
+        "The certificate's own levels."
+        if promise.certified
+        else "What a certificate at these levels would say. A promise holds for levels chosen "
+        "before looking."
+    )
+    return _block(
+        f'<div data-threshold="{promise.threshold:.6g}">{body}</div>'
+        + _line(f"{escape(promise.calibration)}; q = {promise.threshold:.4g}.")
+        + _line(own)
+    )
+
+
+def card_words(view: KnownView, verdict: str, threshold: float) -> str:
+    """What is known of one view, and what its photograph says."""
+    told = [f"gets mean half-width {_width(threshold * view.factor)}"]
+    if not math.isnan(view.needed):
+        told.append(f"needs {_width(view.needed)} at the certified beta")
+    return _block(
+        f"<b>{escape(view.name)}</b>, {view.role} view"
+        + _line(", ".join(told) + ".")
+        + f"<div>{escape(verdict)}</div>"
+    )
+
+
+def _width(value: float) -> str:
+    return f"{value:.4f} ({255 * value:.1f} of 255)" if math.isfinite(value) else "unbounded"

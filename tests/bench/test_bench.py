@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The smoke profile from made photographs to tables; killed, edited, broken."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from splatcert.certificate.store import VIEWS
+from splatcert.cli import main
+from splatcert.evaluate.study import SHAPE, Study
+from splatcert.evaluate.views import SceneViews
+from splatcert.scale import LAMBDA_GRID, unit_of, view_factor
+
+MAY_DIFFER = ("time", "results.md")
+"""How names begin of files that show times."""
+
+
+def tables(out: Path) -> dict[str, bytes]:
+    """All that came out, but what shows a time."""
+    files = [out / "results.json", *(out / "tables").rglob("*"), *(out / "figures").rglob("*")]
+    files += sorted((out / "studies").glob("*.npz"))
+    return {
+        str(path.relative_to(out)): path.read_bytes()
+        for path in files
+        if path.is_file() and not path.name.startswith(MAY_DIFFER)
+    }
+
+
+def bench(config: Path, out: Path, *options: str) -> int:
+    return main(["bench", str(config), "-o", str(out), "--threads", "1", *options])
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("bench") / "smoke.toml"
+    path.write_text('profile = "smoke"\n')
+    return path
+
+
+@pytest.fixture(scope="module")
+def whole(config) -> Path:
+    """A bench that was left alone."""
+    out = config.parent / "whole"
+    assert bench(config, out) == 0
+    return out
+
+
+def test_smoke_gives_studies_predictors_and_tables(whole):
+    names = {path.name for path in (whole / "studies").iterdir()}
+    assert {"made-1-fastgs-model.npz", "made-1-fastgs-ensemble-mean.npz"} <= names
+    assert {"made-1-vanilla-model.npz", "made-2-fastgs-model.ratios.npz"} <= names
+    assert len([name for name in names if name.endswith("picture.npz")]) == 3 * 4
+    assert json.loads((whole / "results.json").read_text())
+    assert list((whole / "tables").glob("*.md")) and list((whole / "tables").glob("*.tex"))
+    study = Study.load(whole / "studies" / "made-1-fastgs-model.npz")
+    assert {SHAPE, "gsu", "gavis-64", "gavis-64-pv", "ensemble"} <= set(study.maps)
+    assert study.predictions["pool"].sources == ("made-2", "made-3")
+    assert study.predictions["strict"].sources == ("made-3",)
+    raw = {pool: one.raw for pool, one in study.predictions.items()}
+    assert not np.array_equal(raw["pool"], raw["out-of-fold"])
+    assert study.facts["labels.before"] == 0 and study.facts["labels.after"] == len(study)
+    assert study.facts["packing.maps"] == 0 and study.facts["packing.features"] == 0
+    assert not any(name.startswith(("latency", "seconds")) for name in study.facts)
+
+
+def test_scores_of_the_shape_are_the_oracle_factors_of_the_certificate(whole):
+    study = Study.load(whole / "studies" / "made-2-fastgs-model.npz")
+    views = SceneViews.load(whole / "scenes" / "made-2" / "fastgs" / "certificate" / VIEWS)
+    assert views.held_out.names == study.names
+    beta = Fraction(1, 10)
+    for at, weight in enumerate(LAMBDA_GRID):
+        ours = study.map(SHAPE).scores[:, study.beta_index(beta), at]
+        assert np.array_equal(ours, views.oracle("held-out", beta, weight))
+
+
+def test_what_is_deployed_agrees_with_the_identities(whole):
+    """R_v(a b~) = a*_v / a_v and mean(a b~) = a_v, measured on maps."""
+    for path in sorted((whole / "studies").glob("*-model.npz")):
+        study = Study.load(path)
+        for one in study.predictions.values():
+            factor = view_factor(one.raw, unit_of(one.raw), one.lambda_a)
+            shape = study.map(SHAPE).scores[:, :, LAMBDA_GRID.index(one.lambda_b)]
+            assert np.allclose(one.scores, shape / factor[:, None], rtol=1.1e-6)
+            assert np.allclose(one.means, factor, rtol=1.1e-6)
+
+
+def test_a_finished_bench_does_nothing_again(config, whole, capsys):
+    before = {path: path.stat().st_mtime_ns for path in whole.rglob("*.npz")}
+    capsys.readouterr()
+    assert bench(config, whole, "--json") == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["done"] == said["jobs"] and said["failed"] == []
+    assert before == {path: path.stat().st_mtime_ns for path in whole.rglob("*.npz")}
+
+
+def test_killed_at_random_moments_it_goes_on_to_the_same_tables(config, whole, tmp_path):
+    out, moments = tmp_path / "cut", random.Random(os.getpid())
+    command = [sys.executable, "-m", "splatcert.cli", "bench", str(config), "-o", str(out)]
+    for _ in range(2):
+        child = subprocess.Popen(
+            [*command, "--threads", "1"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        done = len(list(out.glob("jobs/*.json")))
+        deadline = time.monotonic() + 60
+        while len(list(out.glob("jobs/*.json"))) <= done and time.monotonic() < deadline:
+            time.sleep(0.02)
+        time.sleep(moments.uniform(0, 3))
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+    assert bench(config, out) == 0
+    assert tables(out) == tables(whole)
+
+
+def died(ray) -> bool:
+    """Whether the cluster has noticed, within a minute, that one node is left."""
+    deadline = time.monotonic() + 60
+    while sum(node["Alive"] for node in ray.nodes()) > 1 and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return sum(node["Alive"] for node in ray.nodes()) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_ray_cluster_of_two_nodes_gives_the_same_tables(config, whole, tmp_path, killed):
+    """Also when one of them goes down in the middle."""
+    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install splatcert[ray]")
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    second = cluster.add_node(num_cpus=1)
+    out = tmp_path / "out"
+
+    def kill_in_the_middle() -> None:
+        deadline = time.monotonic() + 200
+        while len(list(out.glob("jobs/*.json"))) < 8 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        cluster.remove_node(second, allow_graceful=False)
+
+    try:
+        killer = threading.Thread(target=kill_in_the_middle)
+        if killed:
+            killer.start()
+        assert bench(config, out, "--ray", cluster.address) == 0
+        if killed:
+            killer.join()
+            assert died(ray)
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+    assert tables(out) == tables(whole)
+
+
+def test_a_scene_that_fails_is_told_and_the_others_go_on(config, tmp_path, capsys):
+    (tmp_path / "bad" / "images").mkdir(parents=True)
+    (tmp_path / "bad" / "transforms.json").write_text("{}")
+    path = tmp_path / "bad.toml"
+    path.write_text(
+        'profile = "smoke"\n[train]\niterations = 20\n[members]\ncount = 0\n'
+        '[[scene]]\nname = "good"\nfamily = "a"\nmade = 1\n'
+        '[[scene]]\nname = "bad"\nfamily = "b"\npath = "bad"\n'
+    )
+    assert bench(path, tmp_path / "out") == 2
+    said = capsys.readouterr()
+    assert "bad/train:" in said.err and "frames" in said.err and "Traceback" not in said.err
+    assert (tmp_path / "out/scenes/good/fastgs/run/splats.ply").is_file()
+    assert "bad/train" in (tmp_path / "out/jobs/bad.train.error.txt").name.replace(".", "/", 1)
+
+
+def test_a_misspelt_method_is_told_before_any_work(tmp_path, capsys):
+    path = tmp_path / "methods.toml"
+    path.write_text('profile = "smoke"\n[study]\nmethods = ["gsu", "gavis"]\n')
+    assert bench(path, tmp_path / "out") == 2
+    assert "no baseline 'gavis'" in capsys.readouterr().err and not (tmp_path / "out").exists()
+
+
+def test_captures_that_are_not_there_are_named_before_any_work(tmp_path, capsys):
+    path = tmp_path / "missing.toml"
+    path.write_text('profile = "cpu"\n[[scene]]\nname = "a"\nfamily = "f"\npath = "nowhere"\n')
+    assert bench(path, tmp_path / "out") == 2
+    assert "no capture at" in capsys.readouterr().err and not (tmp_path / "out").exists()

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The TOML file of a bench: what it may say, and what is refused by name."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from splatcert.bench.profiles import PROFILES, read_config
+from splatcert.bench.settings import BenchConfig, BenchError
+
+SCENES = """
+[[scene]]
+name = "truck"
+family = "outdoor"
+path = "truck"
+[[scene]]
+name = "train"
+family = "outdoor"
+path = "train"
+[[scene]]
+name = "room"
+family = "indoor"
+path = "captures/room"
+model = "runs/room"
+densities = ["vanilla"]
+"""
+
+
+def read(tmp_path: Path, text: str):
+    path = tmp_path / "bench.toml"
+    path.write_text(text)
+    return read_config(path)
+
+
+def test_a_file_overrides_what_it_names_and_nothing_else(tmp_path):
+    config = read(tmp_path, 'profile = "cpu"\n[train]\niterations = 100\n' + SCENES)
+    default = PROFILES["cpu"]
+    assert config.train.iterations == 100 and config.train.density == default.train.density
+    assert config.members == default.members and config.study == default.study
+    assert [entry.name for entry in config.scene] == ["truck", "train", "room"]
+    assert config.scene[2].densities == ("vanilla",) and config.scene[0].model is None
+
+
+def test_pools_leave_out_the_target_and_its_family(tmp_path):
+    extra = '[[pool]]\nname = "outdoor"\nsources = ["truck", "train"]\n'
+    pools = read(tmp_path, 'profile = "cpu"\n' + SCENES + extra).pools()
+    assert pools["pool"]["truck"] == ("train", "room")
+    assert pools["strict"] == {
+        "truck": ("room",), "train": ("room",), "room": ("truck", "train")
+    }  # fmt: skip
+    assert pools["outdoor"] == {"room": ("truck", "train")}
+
+
+def test_profiles_are_what_the_documentation_says():
+    cpu, paper = PROFILES["cpu"], PROFILES["paper"]
+    assert (cpu.capture.resolution, cpu.train.iterations, cpu.members.count) == (640, 7_000, 5)
+    assert (cpu.members.resolution, cpu.members.iterations) == (320, 3_000)
+    assert (paper.train.iterations, paper.members.count) == (30_000, 10)
+    assert paper.member_is_main() and not cpu.member_is_main()
+    assert (cpu.evaluate.splits, cpu.evaluate.native_splits, cpu.evaluate.bootstrap) == (
+        200, 100, 10_000
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('profile = "gpu"', "profile must be one of smoke, cpu, paper"),
+        ('profile = "cpu"', "lists no scenes"),
+        ('profile = "smoke"\nscenes = []', "scenes is not an entry"),
+        ('profile = "smoke"\n[train]\niteration = 5', r"train.iteration is not an entry"),
+        ('profile = "smoke"\n[train]\niterations = "5"', "train.iterations must be a whole number"),
+        ('profile = "smoke"\n[train]\niterations = 0', "iterations must be at least 1"),
+        ('profile = "smoke"\n[members]\nnumber = 5', "members.number is not an entry"),
+        ('profile = "smoke"\n[study]\nbetas = ["1/5"]', "must contain 1/10"),
+        ('profile = "cpu"\n[[scene]]\nname = "a"\npath = "a"', r"scene\[0\].family is missing"),
+        ('profile = "cpu"\n[[scene]]\nname = "a"\nfamily = "f"', "either path or made"),
+        ('profile = "cpu"\n[[scene]]\nname = "../a"\nfamily = "f"\nmade = 1', "becomes a folder"),
+        ('profile = "smoke"\n[[pool]]\nname = "p"\nsources = ["x"]', "which is no scene here"),
+        ("profile = ", "not valid TOML"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path, text, message):
+    with pytest.raises(BenchError, match=message):
+        read(tmp_path, text)
+
+
+def test_a_missing_file_is_told(tmp_path):
+    with pytest.raises(BenchError, match="cannot read"):
+        read_config(tmp_path / "none.toml")
+
+
+def test_the_file_of_the_real_captures_names_ten_scenes_and_no_machine():
+    path = Path(__file__).parents[2] / "benchmarks" / "cpu.toml"
+    config = read_config(path)
+    assert len(config.scene) == 10 and config.profile == "cpu"
+    assert not any(Path(entry.path or "/").is_absolute() for entry in config.scene)
+    assert set(config.pools()["strict"]["garden"]) == {"truck", "train", "drjohnson", "playroom"}
+
+
+def test_the_documentation_names_every_key():
+    page = (Path(__file__).parents[2] / "docs" / "bench.md").read_text()
+    for part in dataclasses.fields(BenchConfig):
+        kind = type(getattr(PROFILES["cpu"], part.name))
+        assert part.name in page
+        if part.name not in ("train", "field", "learn") and dataclasses.is_dataclass(kind):
+            missing = [f.name for f in dataclasses.fields(kind) if f"{f.name}`" not in page]
+            assert not missing, (part.name, missing)

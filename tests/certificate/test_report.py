@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report of a certificate: from its folder alone, with its model, with its photos."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from warnings import catch_warnings, simplefilter
+
+import pytest
+import torch
+
+from certified_capture import NAMES, made_capture
+from splatcert import CertifyConfig, ReportConfig, certify, write_report
+from splatcert.certificate.certificate import CertificateError
+from splatcert.certificate.report import report_of
+from splatcert.certificate.store import load_certificate
+from splatcert.scene import scene_from_tensors
+
+HOSTILE = (
+    "<script>document.title='taken'</script>",
+    '"><img src=x onerror=alert(1)>.png',
+    "{{ 7 * 7 }}' onmouseover='alert(1)",
+    "</title></style></script><svg onload=alert(1)>",
+)
+NO_PICTURES = "Renders, half-widths and box edges"
+
+
+class Outline(HTMLParser):
+    """Elements with their attributes, and the text outside of scripts and styles."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        if self.elements[-1:] and self.elements[-1][0] not in ("script", "style"):
+            self.text += data
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+@pytest.fixture(scope="module")
+def pages(stored, photos, model, tmp_path_factory) -> dict[str, str]:
+    """Written with less and with more to show."""
+    folder = tmp_path_factory.mktemp("pages")
+    given = {
+        "alone": (None, None, None),
+        "model": (None, model, None),
+        "data": (made_capture(photos), model, None),
+        "photos": (made_capture(photos), model, ReportConfig(photos=True, views=3)),
+    }
+    return {
+        name: write_report(stored, folder / f"{name}.html", *inputs).read_text(encoding="utf-8")
+        for name, inputs in given.items()
+    }
+
+
+def kinds(page: str) -> set[str | None]:
+    return {figure.get("data-kind") for figure in Outline(page).all("figure")} - {None}
+
+
+def test_the_guarantee_comes_first_with_its_numbers(pages, certificate):
+    heading = re.search(r"<h1.*?</h1>", pages["alone"], re.DOTALL)
+    assert heading is not None
+    words = " ".join(Outline(heading[0]).text.split())
+    assert words == (
+        "With probability at least 90%, at least 90% of the pixels of a new view lie inside "
+        "their boxes."
+    )
+    width = certificate.threshold * sum(v.factor for v in certificate.record.calibration) / 12
+    assert f"±{255 * width:.1f} of 255" in pages["alone"]
+
+
+def test_the_more_is_given_the_more_is_shown(pages):
+    assert kinds(pages["alone"]) == set()
+    boxes = {"render", "half-width", "lower", "upper"}
+    assert kinds(pages["model"]) == boxes
+    assert kinds(pages["data"]) == {*boxes, "misses", "error"}
+    assert kinds(pages["photos"]) == {*boxes, "misses", "error", "photo"}
+
+
+def test_it_says_what_is_missing(pages):
+    assert NO_PICTURES in pages["alone"] and NO_PICTURES not in pages["model"]
+    assert "Misses and exact pixel coverage" in pages["model"]
+    assert "Not in this report" not in pages["data"]
+
+
+@pytest.mark.parametrize("name", ["alone", "model", "data", "photos"])
+def test_a_page_asks_nobody_for_anything(pages, name):
+    """No address but the page's own data and its own anchors."""
+    page = pages[name]
+    assert not re.search(r"https?:|url\(|@import|//\w+\.", page)
+    for _, attributes in Outline(page).elements:
+        for key, value in attributes.items():
+            assert key not in ("src", "href") or (value or "").startswith(("data:image/", "#"))
+            assert not key.startswith("on")
+
+
+def test_every_picture_has_words_or_belongs_to_one_that_has(pages):
+    images = Outline(pages["photos"]).all("img")
+    assert images and all("alt" in image for image in images)
+    labelled = [image for image in images if image["alt"]]
+    assert len(images) - len(labelled) == 3  # the faded render below each view's misses
+    assert all(chart.get("aria-label") for chart in Outline(pages["data"]).all("svg"))
+
+
+def test_misses_are_those_that_the_scores_tell(stored, photos, model):
+    """A view is covered by its pixels if and only if it is by its score (lem:event)."""
+    certificate = load_certificate(stored, model)
+    report = report_of(certificate, made_capture(photos), ReportConfig())
+    assert report.calibration.inside is not None
+    covered = report.calibration.inside >= 0.9
+    assert covered.tolist() == (certificate.scores <= certificate.threshold).tolist()
+    easiest, *_, hardest = (picture.name for picture in report.pictures)
+    widths = report.calibration.needed(certificate.beta)
+    needed = dict(zip(report.calibration.names, widths, strict=True))
+    assert needed[easiest] == min(needed.values()) and needed[hardest] == max(needed.values())
+
+
+def test_the_ledger_names_the_report(stored, photos, model, tmp_path):
+    scene = made_capture(photos)
+    write_report(stored, tmp_path / "report.html", scene, model)
+    assert [(e.purpose, e.by) for e in scene.held_out.ledger.entries] == [("evaluation", "report")]
+
+
+def test_other_photos_are_refused(stored, photos, model, tmp_path):
+    cameras, pictures = photos
+    changed = {**pictures, NAMES[0]: 1 - pictures[NAMES[0]]}
+    with pytest.raises(CertificateError, match=f"1 of 12 photos .* the first is {NAMES[0]}"):
+        write_report(stored, tmp_path / "report.html", made_capture((cameras, changed)), model)
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_a_promise_of_nothing_says_so(photos, model, tmp_path):
+    scene = made_capture(photos)
+    with catch_warnings():
+        simplefilter("ignore")
+        certificate = certify(scene, model, CertifyConfig(alpha="1/100"), predictor=None)
+    folder = certificate.save(tmp_path / "cert")
+    path = write_report(folder, tmp_path / "report.html", made_capture(photos), model)
+    page = path.read_text(encoding="utf-8")
+    assert "Nothing is guaranteed: 12 calibration views cannot carry 99%." in page
+    assert "Hold out at least 87 more views" in page
+    assert kinds(page) == {"render"}
+    assert not re.search(r"\bnan\b", Outline(page).text)
+
+
+def test_hostile_names_are_only_names(photos, model, tmp_path):
+    """A capture is somebody else's text; on a page it must stay text."""
+    cameras, pictures = photos
+    names = dict(zip(cameras, [*HOSTILE, *list(cameras)[len(HOSTILE) :]], strict=True))
+    scene = scene_from_tensors(
+        {names[name]: camera for name, camera in cameras.items()},
+        {names[name]: picture for name, picture in pictures.items()},
+        held_out=[*HOSTILE, *list(cameras)[4:14]],
+        path="<img src=x onerror=alert(1)>",
+    )
+    folder = certify(scene, model, predictor=None).save(tmp_path / "cert <b>")
+    options = ReportConfig(views=14)
+    path = write_report(folder, tmp_path / "report.html", scene, model, options)
+    page = Outline(path.read_text(encoding="utf-8"))
+    assert len(page.all("script")) == 1 and len(page.all("style")) == 1
+    assert not any(key.startswith("on") for _, attributes in page.elements for key in attributes)
+    assert {tag for tag, _ in page.elements}.isdisjoint({"b>", "iframe", "object", "link", "base"})
+    assert all((image["src"] or "").startswith("data:image/") for image in page.all("img"))
+    for name in (*HOSTILE, scene.path.name, "cert <b>"):
+        assert name in page.text
+
+
+def test_a_scene_without_splats_is_refused(stored, photos, tmp_path):
+    with pytest.raises(CertificateError, match="give the splats"):
+        write_report(stored, tmp_path / "report.html", made_capture(photos))
+
+
+def test_another_model_is_refused(stored, model, tmp_path):
+    other = type(model)(**{**vars(model), "means": torch.zeros_like(model.means)})
+    with pytest.raises(CertificateError, match="made for another model"):
+        write_report(stored, tmp_path / "report.html", None, other)

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A small project with every file and folder that the documentation's commands name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from scene_writers import Colmap, Pose
+from splat_layouts import (
+    gsplat_world,
+    moved_along,
+    nerfstudio_state,
+    write_gsplat_run,
+    write_inria_folder,
+    write_nerfstudio_run,
+)
+from splatcert.commands.pictures import to_pixels
+from splatcert.raster.interface import render
+from splatcert.scene.cameras import Camera
+from splatcert.splats.files import save_ply
+from splatcert.splats.made import made_cameras, made_splats
+
+NERFSTUDIO_RUN = "outputs/truck/splatfacto/2026-01-01_120000"
+EVALUATION = """
+pipeline:
+  datamanager:
+    dataparser: {eval_mode: interval, eval_interval: 8}
+  model: {background_color: black, rasterize_mode: classic}
+"""
+
+
+def write_project(folder: Path) -> None:
+    """A COLMAP capture of made splats, and the same splats as every trainer leaves them."""
+    splats, cameras = made_splats(600, sh_degree=1), made_cameras(18, 48, 32)
+    names = [f"{k:03d}.png" for k in range(len(cameras))]
+    (folder / "data/truck/images").mkdir(parents=True)
+    for name, camera in zip(names, cameras, strict=True):
+        photo = Image.fromarray(to_pixels(render(splats, camera).rgb.numpy()))
+        photo.save(folder / "data/truck/images" / name)
+    cloud = splats.means[::2].double().numpy()
+    reconstruction(cameras, names, cloud).write(folder / "data/truck/sparse/0", "bin")
+    (folder / "held_out.txt").write_text("\n".join(names[::6]) + "\n")
+
+    save_ply(splats, folder / "point_cloud.ply")
+    settings = "Namespace(sh_degree=1, white_background=False, eval=True)"
+    write_inria_folder(folder / "output/truck", {30000: splats}, settings)
+    poses = np.stack([np.linalg.inv(camera.world_to_camera) for camera in cameras])
+    world = gsplat_world(poses, cloud.astype(np.float32).astype(np.float64))
+    config = "test_every: 8\nnormalize_world_space: true\nantialiased: false\n"
+    write_gsplat_run(folder / "results/truck", moved_along(splats, world), cfg=config)
+    moved = np.diag([0.5, 0.5, 0.5, 1.0])
+    write_nerfstudio_run(
+        folder / NERFSTUDIO_RUN,
+        nerfstudio_state(moved_along(splats, moved)),
+        transform=np.eye(4),
+        scale=0.5,
+        config=EVALUATION,
+    )
+
+
+def reconstruction(cameras: list[Camera], names: list[str], cloud: np.ndarray) -> Colmap:
+    lens = cameras[0]
+    images = []
+    for key, (camera, name) in enumerate(zip(cameras, names, strict=True), 1):
+        pose = Pose(camera.world_to_camera[:3, :3].T, camera.centre)
+        images.append((key, pose.quaternion, pose.translation, 1, name, []))
+    intrinsics = [lens.fx, lens.fy, lens.cx, lens.cy]
+    return Colmap(
+        cameras=[(1, "PINHOLE", lens.width, lens.height, intrinsics)],
+        images=images,
+        points=[(key, xyz, (128, 128, 128), 0.5, []) for key, xyz in enumerate(cloud, 1)],
+    )

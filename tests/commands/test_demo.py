@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The capture in the package is whole and sane, and the demo goes from it to a certificate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from splatcert import cli
+from splatcert.commands import demo
+from splatcert.pipeline import default_predictor
+from splatcert.scene import Scene, load_scene
+
+LARGEST = 4_000_000
+"""Bytes that the capture may add to the package."""
+
+
+@pytest.fixture(scope="module")
+def scene() -> Scene:
+    return load_scene(demo.PHOTOGRAPHS, holdout=int(demo.HOLDOUT))
+
+
+def test_the_capture_is_whole_and_small(scene):
+    files = [path for path in demo.PHOTOGRAPHS.rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < LARGEST
+    assert (len(scene.training), len(scene.held_out)) == (76, 20)
+    assert {(camera.width, camera.height) for camera in scene.cameras.values()} == {(320, 240)}
+    assert scene.points is not None and 3_000 <= len(scene.points.xyz) <= 6_000
+
+
+def test_points_lie_where_photographs_show_their_colour(scene):
+    """Correlated, although corners and what hides behind things blur it; not so in a mirror."""
+    for view in list(scene.training)[::15]:
+        pixels, _ = view.camera.project(scene.points.xyz)
+        column, row = np.nan_to_num(np.floor(pixels), nan=-1).astype(int).T
+        inside = (column >= 0) & (column < 320) & (row >= 0) & (row < 240)
+        assert inside.sum() > 200
+        photo = view.image().numpy()
+        seen = photo[row[inside], column[inside]].mean(axis=1)
+        mirrored = photo[row[inside], 319 - column[inside]].mean(axis=1)
+        known = scene.points.rgb[inside].mean(axis=1)
+        likeness = np.corrcoef(known, seen)[0, 1]
+        assert likeness > max(0.2, 0.15 + np.corrcoef(known, mirrored)[0, 1])
+
+
+def test_the_demo_goes_from_photographs_to_a_certificate(tmp_path, monkeypatch, capsys):
+    for name, value in {"STEPS": 300, "GAUSSIANS": 2_000, "RESOLUTION": "64"}.items():
+        monkeypatch.setattr(demo, name, value)
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["demo", "-o", "out", "--threads", "1"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "at least 90% of its pixels" in printed
+    assert ("a = 1 in every view" in printed) == (default_predictor() is None)
+    for name in ("still-life/images/000.jpg", "run/splats.ply", "certificate/certificate.json"):
+        assert (tmp_path / "out" / name).is_file()
+    assert (tmp_path / "out/certified.png").is_file()
+    before = (tmp_path / "out/run/splats.ply").stat().st_mtime_ns
+
+    assert cli.main(["demo", "-o", "out", "--threads", "1"]) == 0
+    assert "already finished" in capsys.readouterr().out
+    assert (tmp_path / "out/run/splats.ply").stat().st_mtime_ns == before
+    assert cli.main(["verify", "out/certificate"]) == 0

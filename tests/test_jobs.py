@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs that wait for each other: in this process and in several, also when one dies."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from splatcert.jobs import ClusterError, Job, JobError, NotBegun, run_jobs
+
+
+def write(path: Path, needed: tuple[Path, ...] = ()) -> str:
+    assert all(one.exists() for one in needed)
+    path.write_text("done")
+    return path.name
+
+
+def fail(message: str) -> None:
+    raise ValueError(message)
+
+
+def die() -> None:
+    os._exit(7)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_job_begins_when_those_it_waits_for_are_done(tmp_path, workers):
+    a, b, c, d = (tmp_path / name for name in "abcd")
+    jobs = [
+        Job("a", write, (a,)),
+        Job("b", write, (b, (a,)), after=("a",)),
+        Job("c", write, (c, (a,)), after=("a",)),
+        Job("d", write, (d, (b, c)), after=("b", "c")),
+    ]
+    seen: list[tuple[str, ...]] = []
+    outcomes = list(run_jobs(jobs, workers=workers, watch=lambda names: seen.append(tuple(names))))
+    assert [o.error for o in outcomes] == [None] * 4
+    assert outcomes[0].job.name == "a" and outcomes[3].result == "d"
+    assert max(map(len, seen)) <= workers and seen[0] == ("a",)
+
+
+def test_a_failure_takes_along_only_what_waits_for_it(tmp_path):
+    jobs = [
+        Job("bad", fail, ("no such thing",)),
+        Job("after bad", write, (tmp_path / "x",), after=("bad",)),
+        Job("after that", write, (tmp_path / "y",), after=("after bad",)),
+        Job("good", write, (tmp_path / "z",)),
+    ]
+    found = {o.job.name: o for o in run_jobs(jobs)}
+    assert isinstance(found["bad"].error, ValueError)
+    assert isinstance(found["after bad"].error, NotBegun)
+    assert "because after bad failed" in str(found["after that"].error)
+    assert found["good"].result == "z" and not (tmp_path / "x").exists()
+
+
+def test_a_process_that_dies_is_reported_and_the_rest_goes_on(tmp_path):
+    jobs = [Job("dies", die), Job("lives", write, (tmp_path / "x",)), Job("fails", fail, ("why",))]
+    started = time.monotonic()
+    found = {o.job.name: o for o in run_jobs(jobs, workers=2)}
+    assert isinstance(found["dies"].error, JobError) and "code 7" in str(found["dies"].error)
+    assert found["lives"].result == "x" and str(found["fails"].error) == "why"
+    assert time.monotonic() - started < 300
+
+
+def test_waiting_for_what_does_not_come_before_is_refused():
+    with pytest.raises(ValueError, match="waits for"):
+        list(run_jobs([Job("a", fail, ("",), after=("b",)), Job("b", fail, ("",))]))
+    with pytest.raises(ValueError, match="two jobs"):
+        list(run_jobs([Job("a", fail, ("",)), Job("a", fail, ("",))]))
+
+
+def test_a_cluster_that_does_not_answer_is_told_at_once():
+    pytest.importorskip("ray", reason="Ray is not installed: pip install splatcert[ray]")
+    started = time.monotonic()
+    for address in ("127.0.0.1:1", "nonsense"):
+        with pytest.raises(ClusterError, match="no Ray cluster answers"):
+            list(run_jobs([Job("a", fail, ("",))], ray_address=address))
+    assert time.monotonic() - started < 60

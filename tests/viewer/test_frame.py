@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frames are what the certificate predicts, and photographs are shown where they may be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from certified_capture import HELD_OUT, NAMES, made_capture
+from splatcert.report.colours import WidthScale, palette
+from splatcert.viewer.card import MISSED, make_card
+from splatcert.viewer.colours import UNBOUNDED, colour_of, coloured, pixel_scale, view_scale
+from splatcert.viewer.frame import Look, Mode, boxes_at, draw, picture, to_bytes
+from splatcert.viewer.levels import StoredLevels
+from splatcert.viewer.viewpoint import viewpoint_of
+from splatcert.viewer.views import known_views, photo_of
+
+
+@pytest.fixture(scope="module")
+def views(certificate):
+    return {view.name: view for view in known_views(certificate)}
+
+
+SCALE = WidthScale(64)
+
+
+def looking(certificate, mode: Mode) -> Look:
+    return Look(mode, certificate.threshold, SCALE)
+
+
+@pytest.fixture(scope="module")
+def promise(certificate):
+    return StoredLevels.of(certificate).at(certificate.alpha, certificate.beta)
+
+
+def test_a_still_frame_is_what_the_certificate_predicts(certificate, views):
+    camera = views[HELD_OUT[1]].camera
+    boxes = certificate.predict(camera)
+    frame = draw(certificate, viewpoint_of(camera), looking(certificate, "RGB"))
+    assert frame.pixels.shape == (40, 60, 3)
+    assert np.abs(frame.pixels.astype(int) - to_bytes(boxes.center)).max() <= 1
+    assert frame.factor == pytest.approx(boxes.view_factor, rel=1e-6)
+    assert frame.support == boxes.support
+
+
+def test_the_modes_show_the_sides_of_the_boxes(certificate, views):
+    boxes = boxes_at(certificate, views[NAMES[1]].camera, certificate.threshold)
+    middle, lower, upper, width = (
+        picture(boxes, looking(certificate, mode))
+        for mode in ("RGB", "lower", "upper", "half-width")
+    )
+    assert (lower <= middle).all() and (middle <= upper).all() and (lower < upper).any()
+    np.testing.assert_array_equal(width, coloured(boxes.half_width.numpy(), SCALE))
+
+
+def test_a_preview_is_smaller_and_flagged_as_the_full_picture_would_be(certificate, views):
+    here = viewpoint_of(views[HELD_OUT[1]].camera)
+    frame = draw(certificate, here, looking(certificate, "half-width"), 0.5)
+    assert frame.pixels.shape == (20, 30, 3) and frame.share == 0.5
+    assert not any("pixels" in reason for reason in frame.support.reasons)
+
+
+def test_an_unbounded_box_is_grey_and_spans_all_colours(certificate, views):
+    boxes = boxes_at(certificate, views[NAMES[1]].camera, float("inf"))
+    pictures = {
+        mode: picture(boxes, looking(certificate, mode))
+        for mode in ("half-width", "lower", "upper")
+    }
+    assert (pictures["half-width"] == UNBOUNDED).all()
+    assert (pictures["lower"] == 0).all() and (pictures["upper"] == 255).all()
+
+
+def test_colours_are_absolute():
+    assert colour_of(64 / 255, SCALE) == colour_of(0.9, SCALE) != colour_of(32 / 255, SCALE)
+    assert colour_of(float("inf"), SCALE) == colour_of(float("nan"), SCALE) == UNBOUNDED
+    many = np.random.default_rng(0).uniform(0, 0.3, (20, 30)).astype(np.float32)
+    np.testing.assert_array_equal(coloured(many, SCALE), palette()[SCALE.indices(many)])
+    both = coloured(np.array([[0.1, 0.2]]), SCALE)[0]
+    assert tuple(both[0]) == colour_of(0.1, SCALE) and tuple(both[1]) == colour_of(0.2, SCALE)
+
+
+def test_scales_hold_what_is_usual_and_stay_finite(certificate, views):
+    known, threshold = list(views.values()), certificate.threshold
+    widest = threshold * max(view.factor for view in known if view.role == "calibration")
+    assert 255 * widest <= view_scale(known, threshold).top <= pixel_scale(known, threshold).top
+    assert view_scale(known, float("inf")).top <= 255
+
+
+def test_every_view_has_its_role_and_its_difficulty(certificate, views):
+    assert [v.name for v in views.values() if v.role == "calibration"] == HELD_OUT
+    assert len(views) == len(NAMES)
+    for record in certificate.record.calibration:
+        known = views[record.name]
+        assert known.factor == record.factor
+        assert known.needed == pytest.approx(record.score * record.factor, rel=1e-6)
+
+
+def test_a_card_counts_the_misses_that_the_score_counts(certificate, photos, views, promise):
+    scene = made_capture(photos)
+    for record in certificate.record.calibration[:4]:
+        card = make_card(certificate, views[record.name], promise, scene)
+        assert card.photo is not None and card.misses is not None
+        share = (card.misses == MISSED).all(axis=-1).mean()
+        assert (share <= certificate.beta) is bool(record.score <= certificate.threshold)
+        assert f"{100 * share:.1f}%" in card.words
+
+
+def test_no_label_that_was_not_used_is_shown(certificate, photos, views, promise):
+    """Not of a view that was unlabelled, even where the capture has its photo by now."""
+    scene = made_capture(photos)
+    unlabelled = replace(views[HELD_OUT[0]], role="unlabelled", image=None)
+    assert photo_of(unlabelled, scene) is None
+    assert make_card(certificate, unlabelled, promise, scene).photo is None
+    assert not scene.held_out.ledger.entries
+
+
+def test_another_photograph_than_the_certified_one_is_not_shown(
+    certificate, photos, views, promise
+):
+    cameras, pictures = photos
+    name = NAMES[1]
+    scene = made_capture((cameras, {**pictures, name: 1 - pictures[name]}))
+    card = make_card(certificate, views[name], promise, scene)
+    assert card.photo is None and "not the one that was certified" in card.words
+
+
+def test_without_a_capture_a_card_says_how_to_get_one(certificate, views, promise):
+    card = make_card(certificate, views[NAMES[1]], promise, None)
+    assert card.photo is None and "--data" in card.words

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Make the photographs that `splatcert demo` trains on: a still life of our own, path-traced.
+
+    python tools/demo_scene render build/still-life             # about an hour of one core
+    python tools/demo_scene pack build/still-life src/splatcert/demo_data
+
+Needs Mitsuba 3 (`pip install mitsuba`), which nothing else here does. Rendering goes on
+where it was stopped; several processes may share it by `--views`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from cameras import poses
+
+
+def main() -> None:
+    """Render or pack, as asked."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    tracing = verbs.add_parser("render", help="path-trace views into FOLDER")
+    tracing.add_argument("folder", type=Path)
+    tracing.add_argument("--views", type=int, nargs="+", default=range(len(poses())))
+    packing = verbs.add_parser("pack", help="develop them into the capture the package holds")
+    packing.add_argument("folder", type=Path)
+    packing.add_argument("capture", type=Path)
+    asked = parser.parse_args()
+    if asked.verb == "render":
+        from render import render
+
+        render(asked.folder, asked.views)
+    else:
+        from pack import pack
+
+        pack(asked.folder, asked.capture)
+
+
+if __name__ == "__main__":
+    main()
