@@ -77,7 +77,14 @@ class Bench:
 
     def member_config(self, seed: int) -> TrainConfig:
         """How a member is trained."""
-        return replace(self.config.train, iterations=self.config.members.iterations, seed=seed)
+        members = self.config.members
+        return replace(
+            self.config.train,
+            iterations=members.iterations,
+            coarse_to_fine=members.coarse_to_fine,
+            max_gaussians=members.max_gaussians or self.config.train.max_gaussians,
+            seed=seed,
+        )
 
     def member(self, scene: str, index: int) -> Path:
         """A member's run; the main model's, where it is one of them."""

@@ -54,7 +54,14 @@ PROFILES: dict[str, BenchConfig] = {
         scene=MADE_SCENES,
         capture=CaptureSettings(resolution=1_600),
         train=TrainConfig(iterations=30_000, max_gaussians=6_000_000),
-        members=MemberSettings(count=10, resolution=0, iterations=30_000, folds=5),
+        members=MemberSettings(
+            count=10,
+            resolution=0,
+            iterations=30_000,
+            coarse_to_fine=False,
+            max_gaussians=0,
+            folds=5,
+        ),
         study=StudySettings(repeats=50),
     ),
 }
