@@ -117,7 +117,7 @@ class Trainer:
         if not self.config.coarse_to_fine:
             return 1
         done = step / self.config.iterations
-        return 4 if done < 1 / 6 else 2 if done < 1 / 3 else 1
+        return 4 if done < 1 / 6 else 2 if done < 1 / 2 else 1
 
     def _optimise(self, camera: Camera, target: Tensor, mask: Tensor | None, step: int) -> Progress:
         fit = fit_view(
