@@ -213,6 +213,18 @@ def npz_bomb(it: Path) -> None:
         file.writestr("format.npy", head.getvalue() + bytes(1 << 20))
 
 
+def npz_member(header: bytes, body: bytes = b"") -> Spoil:
+    """An archive of one array with this header, which NumPy parses as Python."""
+    text = header + b" " * (-(len(header) + 11) % 64) + b"\n"
+
+    def spoil(it: Path) -> None:
+        with zipfile.ZipFile(it, "w") as file:
+            magic = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text))
+            file.writestr("format.npy", magic + text + body)
+
+    return spoil
+
+
 def npz_unpacking(it: Path) -> None:
     """An archive that really unpacks to far more than a certificate ever holds."""
     with zipfile.ZipFile(it, "w", zipfile.ZIP_DEFLATED) as file:
@@ -584,6 +596,14 @@ HANDMADE: dict[str, dict[str, Spoil]] = {
         "pickle": archive(lambda a: a.update(scene=np.array([{}], dtype=object))),
         "bomb": npz_bomb,
         "unpacking": npz_unpacking,
+        "header-open": npz_member(b"{'descr': '<f8', 'shape': (3,"),
+        "header-deep": npz_member(b"(" * 5000 + b")" * 5000),
+        "header-code": npz_member(b"__import__('os').system('touch pwned')"),
+        "header-minus": npz_member(b"{'descr': '<f8', 'fortran_order': False, 'shape': (-1, -8)}"),
+        "texts-of-no-length": npz_member(
+            b"{'descr': '<U0', 'fortran_order': False, 'shape': (8589934592,)}"
+        ),
+        "object": npz_member(b"{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", b"cos\n"),
         "missing-array": archive(lambda a: a.pop("training_psnr")),
         "shape": archive(lambda a: a.update(training_pixels=np.zeros((2, 2), np.int64))),
         "nan": archive(lambda a: a.update(training_descriptors=a["training_descriptors"] * np.nan)),
