@@ -27,13 +27,13 @@ class Results:
 
     def run(self) -> None:
         """Compute again what the studies allow, and write the page."""
-        from splatcert.evaluate.results import RESULTS, compute_again, publish, read_json
+        from splatcert.evaluate.results import compute_again, publish, read_results
 
         if (self.folder / "studies").is_dir():
             results = compute_again(self.folder)
             say("wrote", f"{self.folder / 'results.md'}")
         else:
-            results = read_json(self.folder / RESULTS, "results")
+            results = read_results(self.folder)
         made = len(results["tables"]), len(results["charts"]) + len(results["pictures"])
         say(
             "results",

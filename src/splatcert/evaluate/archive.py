@@ -12,11 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from splatcert.artefacts import ArtefactError, replacing
+from splatcert.artefacts import ArtefactError, ordinary, replacing
 
 MAX_BYTES = 1 << 26
 """Largest archive that is unpacked unless said otherwise; a thousand views take a megabyte."""
 
+UNUSABLE = (
+    *(KeyError, ValueError, TypeError, AttributeError, IndexError),
+    *(OverflowError, ZeroDivisionError, RecursionError),
+)
+"""What content raises that is of another shape or type than it should be."""
 LONGEST_REASON = 160
 """Characters of another library's words in a message of ours."""
 
@@ -50,7 +55,7 @@ def read_archive(path: Path, what: str, max_bytes: int = MAX_BYTES) -> dict[str,
 
 def _check_claims(path: Path, max_bytes: int) -> None:
     """Refuse an archive that unpacks to too much, or whose arrays claim more than is there."""
-    with zipfile.ZipFile(path) as packed:
+    with zipfile.ZipFile(ordinary(path)) as packed:
         members = packed.infolist()
         size = sum(member.file_size for member in members)
         if size > max_bytes:
@@ -70,6 +75,8 @@ def _check_claims(path: Path, max_bytes: int) -> None:
 def unusable(path: Path, what: str, error: Exception) -> ArtefactError:
     """The error of an archive that can be read and is not what it should be."""
     reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+    short = reason.splitlines()[0][:LONGEST_REASON] if reason else type(error).__name__
+    short = short.removesuffix(".")
     return ArtefactError(
-        f"{path} is no archive of {what} that can be used: {reason}.\n  Compute it again."
+        f"{path} is no archive of {what} that can be used: {short}.\n  Compute it again."
     )
