@@ -41,7 +41,7 @@ class WidthBar:
     def colours(self, values: NDArray[np.floating]) -> Pixels:
         """RGB of any array of half-widths; what exceeds the scale has its last colour."""
         share = np.nan_to_num(values / self.top, posinf=1.0)
-        return palette()[np.clip(share * STEPS, 0, STEPS - 1).astype(np.intp)]
+        return palette()[np.clip(np.clip(share, 0, 1) * STEPS, 0, STEPS - 1).astype(np.intp)]
 
     def ticks(self) -> list[tuple[float, str]]:
         """Places along the bar, 0 to 1, and what stands there."""
