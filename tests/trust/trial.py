@@ -21,6 +21,7 @@ import time
 import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -28,7 +29,7 @@ from pathlib import Path
 from corpus import Case
 from matplotlib.figure import Figure
 
-from splatcert.cli import main
+from splatcert import cli
 from splatcert.commands import view
 from splatcert.raster import native
 
@@ -133,6 +134,9 @@ def _work(
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     native.set_threads(1)
+    # Paths of one worker are always the same, and half of the time would go into parsing them.
+    parsed = lru_cache(maxsize=None)(cli.parse)
+    cli.parse = lambda arguments: parsed(tuple(arguments))
     view.threading = _InterruptedAtOnce  # type: ignore[assignment]
     Figure.savefig = lambda self, file, **_: file.write(b"a picture")  # slow, and nothing to try
     for case, line in pending:
@@ -160,7 +164,7 @@ def _try(case: Case, line: str, valid: Path, scratch: Path) -> Ending:
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):
-            status = main(arguments)
+            status = cli.main(arguments)
     except BaseException:  # whatever gets past `main` is a fault to report
         status, text = "an exception", traceback.format_exc()
         said.write(text)
