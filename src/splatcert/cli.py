@@ -105,26 +105,28 @@ def _perform(arguments: Sequence[str]) -> int:
     if list(arguments[:1]) == ["--completion"]:
         return _print_completion(arguments[1:])
     try:
-        command = parse(arguments)
-        try:
-            command.run()
-        except KeyboardInterrupt:
-            _complain(f"interrupted. {what_is_kept(command)}")
-            return INTERRUPTED
+        return _run(parse(arguments))
     except SystemExit as ending:  # the parser has printed help or a complaint
         return INPUT if ending.code else DONE
     except InputError as error:
-        _complain(str(error))
-        return INPUT
+        complaint = str(error)
     except BrokenPipeError:
         raise
     except OSError as error:
         # A disk, a permission, a name: the system's word, and nothing we could mend.
-        _complain(f"{error.filename or 'the system'}: {error.strerror or error}.\n  {REMEDY}")
-        return INPUT
+        complaint = f"{error.filename or 'the system'}: {error.strerror or error}.\n  {REMEDY}"
     except MemoryError:
-        _complain(f"not enough memory.\n  {SMALLER}")
-        return INPUT
+        complaint = f"not enough memory.\n  {SMALLER}"
+    _complain(complaint)
+    return INPUT
+
+
+def _run(command: Command) -> int:
+    try:
+        command.run()
+    except KeyboardInterrupt:
+        _complain(f"interrupted. {what_is_kept(command)}")
+        return INTERRUPTED
     return DONE
 
 
