@@ -7,11 +7,12 @@ Only light modules are imported here; a command imports what it needs when it ru
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
@@ -105,26 +106,28 @@ def _perform(arguments: Sequence[str]) -> int:
     if list(arguments[:1]) == ["--completion"]:
         return _print_completion(arguments[1:])
     try:
-        command = parse(arguments)
-        try:
-            command.run()
-        except KeyboardInterrupt:
-            _complain(f"interrupted. {what_is_kept(command)}")
-            return INTERRUPTED
+        return _run(parse(arguments))
     except SystemExit as ending:  # the parser has printed help or a complaint
         return INPUT if ending.code else DONE
     except InputError as error:
-        _complain(str(error))
-        return INPUT
+        complaint = str(error)
     except BrokenPipeError:
         raise
     except OSError as error:
         # A disk, a permission, a name: the system's word, and nothing we could mend.
-        _complain(f"{error.filename or 'the system'}: {error.strerror or error}.\n  {REMEDY}")
-        return INPUT
+        complaint = f"{error.filename or 'the system'}: {error.strerror or error}.\n  {REMEDY}"
     except MemoryError:
-        _complain(f"not enough memory.\n  {SMALLER}")
-        return INPUT
+        complaint = f"not enough memory.\n  {SMALLER}"
+    _complain(complaint)
+    return INPUT
+
+
+def _run(command: Command) -> int:
+    try:
+        command.run()
+    except KeyboardInterrupt:
+        _complain(f"interrupted. {what_is_kept(command)}")
+        return INTERRUPTED
     return DONE
 
 
@@ -146,13 +149,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run() -> int:
-    """The program: as `main`, but an interrupted one is gone at once.
+    """The program: as `main`, but gone at once after Ctrl-C, which is also how a viewer ends.
 
     Everything that must be put right has been, on the way here; to take down what torch has
-    loaded can need another second.
+    loaded and to wait for a server's threads can need seconds.
     """
+    pressed: list[int] = []
+
+    def interrupt(number: int, frame: Any) -> None:
+        pressed.append(number)
+        signal.default_int_handler(number, frame)
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where it is ignored
+        signal.signal(signal.SIGINT, interrupt)
     status = main()
-    if status == INTERRUPTED:
+    if pressed or status == INTERRUPTED:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)

@@ -156,9 +156,9 @@ class ViewPredictor:
         text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def save(self, path: Path) -> None:
+    def save(self, path: str | Path) -> None:
         """Write it as JSON, whole or not at all."""
-        write_text_whole(path, json.dumps(self.to_json(), indent=1, allow_nan=False) + "\n")
+        write_text_whole(Path(path), json.dumps(self.to_json(), indent=1, allow_nan=False) + "\n")
 
 
 def _check_card(card: Mapping[str, Any]) -> None:
@@ -176,9 +176,9 @@ def _check_card(card: Mapping[str, Any]) -> None:
             )
 
 
-def load_predictor(path: Path) -> ViewPredictor:
+def load_predictor(path: str | Path) -> ViewPredictor:
     """Read a predictor; another schema, a missing entry or a number that is none is refused."""
-    return predictor_from_json(_read(path), str(path))
+    return predictor_from_json(_read(Path(path)), str(path))
 
 
 def predictor_from_json(content: object, where: str) -> ViewPredictor:
