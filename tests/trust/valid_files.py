@@ -17,9 +17,8 @@ from PIL import Image
 TESTS = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS / "scene")]
 
-from scene_writers import Colmap, Pose, ply, write_transforms  # noqa: E402
-
 from certified_capture import made_model, made_predictor  # noqa: E402
+from scene_writers import Colmap, Pose, ply, write_transforms  # noqa: E402
 from splat_layouts import (  # noqa: E402
     gsplat_state,
     inria_table,

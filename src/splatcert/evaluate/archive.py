@@ -33,9 +33,7 @@ def write_archive(path: Path, arrays: Arrays, *, compressed: bool = False) -> No
         save(file, **arrays)
 
 
-def read_archive(
-    path: Path, what: str, max_bytes: int = MAX_BYTES
-) -> dict[str, NDArray[Any]]:
+def read_archive(path: Path, what: str, max_bytes: int = MAX_BYTES) -> dict[str, NDArray[Any]]:
     """Every array of an archive; `what` is what it should be, in the words of an error."""
     try:
         if zipfile.is_zipfile(path):
