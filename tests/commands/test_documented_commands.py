@@ -37,6 +37,8 @@ PLACEHOLDERS = {
     "CERT": "own.cert",
     "CERT...": "own.cert",
     "OUT": "measured",
+    "CONFIG": "smoke.toml",
+    "FOLDER": "splatcert-bench",
     "~/captures": "captures",
     "/mnt/captures": "captures",
     "/mnt/out": "out",

@@ -50,9 +50,9 @@ COMMANDS: dict[str, tuple[str, ...]] = {
         "inspect {it}",
         "verify {it}",
         "verify {it} --data {valid}/transforms --model {valid}/model.ply",
-        "report {it} -o {out}/report.html",
-        "suggest {it} -o {out} --count 2",
-        "export {it} -o {out}",
+        "report {it} -o {out}/report.html --data {valid}/transforms --model {valid}/model.ply",
+        "suggest {it} -o {out} --count 2 --data {valid}/transforms --model {valid}/model.ply",
+        "export {it} -o {out} --data {valid}/transforms --model {valid}/model.ply",
     ),
     "views.npz": ("learn {it} -o {out}/predictor.json",),
     "predictor.json": (
