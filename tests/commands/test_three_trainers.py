@@ -111,7 +111,7 @@ TO_THE_END = ["--field.progress", "0", "--field.tolerance", "1e-5", "--field.max
 def test_certify_gives_all_three_the_same_threshold(
     runs, capture, tmp_path, capsys, options, within
 ):
-    """A fit that ends early depends a little on the frame: harmonics turn, their row sums do not."""
+    """A fit that ends early depends a little on the frame, by whose axes it is preconditioned."""
     thresholds = {}
     for name, path in runs.items():
         words = ["certify", str(capture), str(path), "-o", str(tmp_path / name), "--json"]
