@@ -6,6 +6,7 @@ A killed process leaves the old file or the new one, never half of one.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -18,6 +19,13 @@ from splatcert.errors import InputError
 
 class ArtefactError(InputError):
     """A file or folder of ours that cannot be written or read."""
+
+
+def ordinary(path: Path) -> Path:
+    """The path itself, unless it leads to a device or a pipe, which have no end."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise OSError(errno.EINVAL, "it is a device or a pipe, not a file", str(path))
+    return path
 
 
 def file_hash(path: Path) -> str:

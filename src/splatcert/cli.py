@@ -6,12 +6,13 @@ Only light modules are imported here; a command imports what it needs when it ru
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
 import traceback
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import redirect_stderr, suppress
 from typing import Annotated, Any
 
 import tyro
@@ -31,6 +32,7 @@ from splatcert.commands.suggest import Suggest
 from splatcert.commands.train import Train
 from splatcert.commands.verify import Verify
 from splatcert.commands.view import View
+from splatcert.console import visible
 from splatcert.errors import InputError
 
 DONE, OURS, INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -61,18 +63,38 @@ Commands = (
 
 
 def parse(arguments: Sequence[str]) -> Command:
-    """The command with its options; prints help or a complaint and exits otherwise."""
-    return tyro.cli(
-        Commands,  # pyright: ignore[reportArgumentType]
-        prog="splatcert",
-        description=DESCRIPTION,
-        args=list(arguments) or ["--help"],
-        config=(tyro.conf.FlagCreatePairsOff,),
-    )
+    """The command with its options; prints help or a complaint and exits otherwise.
+
+    The parser frames what an option's own check says in words about itself. That check's
+    message is raised as it is.
+    """
+    framed = io.StringIO()
+    try:
+        with redirect_stderr(framed):
+            return tyro.cli(
+                Commands,  # pyright: ignore[reportArgumentType]
+                prog="splatcert",
+                description=DESCRIPTION,
+                args=list(arguments) or ["--help"],
+                config=(tyro.conf.FlagCreatePairsOff,),
+            )
+    except SystemExit as ending:
+        if refusal := _behind(ending):
+            where = f"splatcert {arguments[0]} --help lists the options."
+            raise InputError(f"{str(refusal).removesuffix('.')}.\n  {where}") from None
+        sys.stderr.write(framed.getvalue())
+        raise
+
+
+def _behind(error: BaseException | None) -> InputError | None:
+    """The refusal of ours that made another program give up, if there is one."""
+    while error is not None and not isinstance(error, InputError):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def _complain(message: str) -> None:
-    print(f"splatcert: {message}", file=sys.stderr)
+    print(f"splatcert: {visible(message)}", file=sys.stderr)
 
 
 def _explain_fault(error: Exception) -> None:
@@ -109,17 +131,11 @@ def _perform(arguments: Sequence[str]) -> int:
         return _run(parse(arguments))
     except SystemExit as ending:  # the parser has printed help or a complaint
         return INPUT if ending.code else DONE
-    except InputError as error:
-        complaint = str(error)
     except BrokenPipeError:
         raise
-    except OSError as error:
-        # A disk, a permission, a name: the system's word, and nothing we could mend.
-        complaint = f"{error.filename or 'the system'}: {error.strerror or error}.\n  {REMEDY}"
-    except MemoryError:
-        complaint = f"not enough memory.\n  {SMALLER}"
-    _complain(complaint)
-    return INPUT
+    except (InputError, OSError, MemoryError) as error:
+        _complain(_refusal(error))
+        return INPUT
 
 
 def _run(command: Command) -> int:
@@ -129,6 +145,14 @@ def _run(command: Command) -> int:
         _complain(f"interrupted. {what_is_kept(command)}")
         return INTERRUPTED
     return DONE
+
+
+def _refusal(error: Exception) -> str:
+    """Why the input cannot be used, in words."""
+    if isinstance(error, OSError):
+        # A disk, a permission, a name: the system's word, and nothing we could mend.
+        return f"{error.filename or 'the system'}: {error.strerror or error}.\n  {REMEDY}"
+    return f"not enough memory.\n  {SMALLER}" if isinstance(error, MemoryError) else str(error)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from math import inf
 from typing import Literal
 
 from splatcert.errors import InputError
@@ -20,9 +21,24 @@ class ConfigError(InputError):
     """A setting out of its range."""
 
 
+LARGEST_COUNT = 1_000_000
+"""Of splits and the like: beyond it is a slip of the pen."""
+LARGEST_SEED = 2**32 - 1
+LARGEST_START, LARGEST_FOLDS = 10_000_000, 100
+
+
 def _require(condition: bool, message: str) -> None:
     if not condition:
         raise ConfigError(message)
+
+
+def _require_draws(splits: int, seed: int) -> None:
+    _require(1 <= splits <= LARGEST_COUNT, f"splits must be 1 to {LARGEST_COUNT}, got {splits}")
+    _require_seed(seed)
+
+
+def _require_seed(seed: int) -> None:
+    _require(0 <= seed <= LARGEST_SEED, f"seed must be 0 to {LARGEST_SEED}, got {seed}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,8 +82,10 @@ class TrainConfig:
             f"background must lie in [0, 1], got {self.background}",
         )
         _require(
-            self.random_points >= 1, f"random_points must be positive, got {self.random_points}"
+            1 <= self.random_points <= LARGEST_START,
+            f"random_points must be 1 to {LARGEST_START}, got {self.random_points}",
         )
+        _require_seed(self.seed)
 
     def scaled(self, published: int) -> int:
         """A step of the published 30,000-step schedule, in ours."""
@@ -98,15 +116,20 @@ class FieldConfig:
 
     def __post_init__(self) -> None:
         _require(0 <= self.degree <= 3, f"field degree must be 0 to 3, got {self.degree}")
-        _require(self.ridge > 0, f"ridge must be positive, got {self.ridge}")
+        _require(0 < self.ridge < inf, f"ridge must be positive and finite, got {self.ridge}")
         _require(
             0 < self.prior_quantile <= 1,
             f"prior_quantile must lie in (0, 1], got {self.prior_quantile}",
         )
         _require(self.max_steps >= 1, f"max_steps must be at least 1, got {self.max_steps}")
-        _require(self.tolerance > 0, f"tolerance must be positive, got {self.tolerance}")
+        _require(
+            0 < self.tolerance < inf, f"tolerance must be positive and finite, got {self.tolerance}"
+        )
         _require(0 <= self.progress < 1, f"progress must lie in [0, 1), got {self.progress}")
-        _require(self.folds >= 2, f"folds must be at least 2, got {self.folds}")
+        _require(
+            2 <= self.folds <= LARGEST_FOLDS,
+            f"folds must be 2 to {LARGEST_FOLDS}, got {self.folds}",
+        )
         _require(self.cache_mib >= 0, f"cache_mib must be 0 or more, got {self.cache_mib}")
 
 
@@ -136,7 +159,7 @@ class LearnConfig:
             self.prior in ("magnitude", "flat"),
             f"prior must be magnitude or flat, got {self.prior!r}",
         )
-        _require(self.splits >= 1, f"splits must be at least 1, got {self.splits}")
+        _require_draws(self.splits, self.seed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,7 +190,7 @@ class CertifyConfig:
             all(0 <= c <= 1 for c in self.background),
             f"background must lie in [0, 1], got {self.background}",
         )
-        _require(self.splits >= 1, f"splits must be at least 1, got {self.splits}")
+        _require_draws(self.splits, self.seed)
 
 
 @dataclass(frozen=True, kw_only=True)

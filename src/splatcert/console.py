@@ -26,12 +26,20 @@ class OutputError(InputError):
     """The place asked for cannot be written."""
 
 
+def visible(text: str) -> str:
+    """The same text with control characters spelt out: names in files may hold any.
+
+    A terminal would obey them, and clear itself or change what was printed before.
+    """
+    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
+
+
 def say(label: str, text: str) -> None:
     """Print one labelled fact, wrapped to the terminal, paths kept whole."""
     margin = " " * (LABEL_WIDTH + 2)
     print(
         textwrap.fill(
-            text,
+            visible(text),
             width=max(shutil.get_terminal_size().columns, 40),
             initial_indent=f"  {label:<{LABEL_WIDTH}}",
             subsequent_indent=margin,

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from random import Random
 
 from handmade import HANDMADE
+from hostile_options import OPTIONS
 from mutations import BINARY, JSON, TEXT, Mutation
+from resealed import RESEALED
 from valid_files import TRAIN
 
 CERTIFY = "certify {valid}/transforms {it} -o {out} --predictor none"
@@ -25,6 +27,7 @@ CAPTURE = (
     "train {it} -o {out} " + " ".join(TRAIN),
     "certify {it} {valid}/model.ply -o {out} --holdout 3 --predictor none",
 )
+MODEL = "--model {valid}/model.ply"
 GO_ON = "train {valid}/transforms -o {it} " + " ".join(TRAIN)
 COMMANDS: dict[str, tuple[str, ...]] = {
     "model.ply": (
@@ -39,27 +42,58 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "inria": ("inspect {it}", RENDER, CERTIFY),
     "gsplat": ("inspect {it}", RENDER, CERTIFY),
     "nerfstudio": ("inspect {it}", RENDER, CERTIFY),
-    "colmap_bin": (*CAPTURE, "render {valid}/model.ply --data {it} -o {out}"),
+    "colmap_bin": (
+        *CAPTURE,
+        "render {valid}/model.ply --data {it} -o {out}",
+        "render {valid}/model.ply --cameras {it} -o {out}",
+    ),
     "colmap_txt": CAPTURE[:2],
-    "transforms": CAPTURE,
+    "transforms": (
+        *CAPTURE,
+        "render {valid}/model.ply --cameras {it}/transforms.json -o {out} --resolution 24",
+    ),
     "blender": tuple(line.replace(" --holdout 3", "") for line in CAPTURE[:2]),
-    "cameras.json": ("render {valid}/model.ply --cameras {it} -o {out}",),
+    "cameras.json": (
+        "inspect {it}",
+        "render {valid}/model.ply --cameras {it} -o {out}",
+        "render {valid}/cert --cameras {it} -o {out} --no-film --maps none",
+    ),
     "run": ("inspect {it}", CERTIFY, GO_ON),
     "half_run": (GO_ON, CERTIFY),
     "cert": (
         "inspect {it}",
         "verify {it}",
         "verify {it} --data {valid}/transforms --model {valid}/model.ply",
-        "report {it} -o {out}/report.html --data {valid}/transforms --model {valid}/model.ply",
-        "suggest {it} -o {out} --count 2 --data {valid}/transforms --model {valid}/model.ply",
-        "export {it} -o {out} --data {valid}/transforms --model {valid}/model.ply",
+        f"report {{it}} -o {{out}}/report.html {MODEL}",
+        f"view {{it}} --port 0 {MODEL}",
+        f"suggest {{it}} -o {{out}} --count 2 {MODEL}",
+        f"export {{it}} -o {{out}} --keep 'opacity > 0' {MODEL}",
+        f"render {{it}} -o {{out}} --cameras orbit --seconds 0.2 --fps 10 --no-film {MODEL}",
     ),
     "views.npz": ("learn {it} -o {out}/predictor.json",),
     "predictor.json": (
         "certify {valid}/transforms {valid}/model.ply -o {out} --holdout 3 --predictor {it}",
     ),
+    "bench.toml": ("bench {it} -o {out} --threads 1",),
+    "results": ("results {it}", "results {it} --page {out}/page.md"),
+    "bench_out": ("results {it}",),
 }
 """By kind of input; {it} is the spoilt copy, {valid} the folder of valid files."""
+
+DEAR = ("suggest", "export", "render {it} -o {out} --cameras orbit", "results {it} --page")
+"""Beginnings of commands that hand-made inputs meet and mutations do not: what these commands
+read, cheaper ones read as well."""
+
+
+def _of_captures(mutation: Mutation) -> Mutation:
+    """A bench of captures that are not there: whatever is still valid is refused in no time."""
+
+    def mutate(data: bytes, random: Random) -> bytes:
+        text = data.replace(b'"smoke"', b'"cpu"').replace(b"made = ", b"path = 'nowhere' # ")
+        return mutation(text, random)
+
+    return mutate
+
 
 FILES: tuple[tuple[str, str, dict[str, Mutation], int], ...] = (
     ("model.ply", "", {**BINARY, "number": TEXT["number"], "line-gone": TEXT["line-gone"]}, 1),
@@ -90,6 +124,11 @@ FILES: tuple[tuple[str, str, dict[str, Mutation], int], ...] = (
     ("cert", "views.npz", BINARY, 1),
     ("views.npz", "", BINARY, 1),
     ("predictor.json", "", JSON, 1),
+    ("bench.toml", "", {name: _of_captures(how) for name, how in TEXT.items()}, 3),
+    ("results", "results.json", JSON, 2),
+    ("bench_out", "studies/truck-fastgs-model.npz", BINARY, 1),
+    ("bench_out", "studies/truck-fastgs-model.ratios.npz", BINARY, 1),
+    ("bench_out", "studies/truck-fastgs-model.0.picture.npz", BINARY, 1),
 )
 """Kind, the file inside that is damaged, how, and with how many seeds each."""
 
@@ -102,6 +141,13 @@ class Case:
     kind: str
     spoil: Callable[[Path], object]
     """Damages a copy of the valid input in place."""
+    commands: tuple[str, ...] = ()
+    """Those that meet it, where not all of its kind do."""
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The commands that meet it."""
+        return self.commands or COMMANDS[self.kind]
 
     def make(self, valid: Path, folder: Path) -> Path:
         """The malformed input in a folder of its own."""
@@ -127,10 +173,26 @@ def _cases() -> Iterator[Case]:
             for seed in range(seeds):
                 place = f"{kind}/{file}" if file else kind
                 name = f"{place}:{how}:{seed}" if seeds > 1 else f"{place}:{how}"
-                yield Case(name, kind, partial(_mutate, file, mutation, name))
+                met = tuple(line for line in COMMANDS[kind] if not line.startswith(DEAR))
+                yield Case(name, kind, partial(_mutate, file, mutation, name), met)
     for kind, named in HANDMADE.items():
-        for how, spoil in named.items():
-            yield Case(f"{kind}:{how}", kind, spoil)
+        for place, (how, spoil) in enumerate(named.items()):
+            met = _in_turn(place, 2) if kind == "cert" else ()
+            yield Case(f"{kind}:{how}", kind, spoil, met)
+    for place, (how, spoil) in enumerate(RESEALED.items()):
+        yield Case(f"resealed:{how}", "cert", spoil, _in_turn(place, 1))
+    for how, (kind, line) in OPTIONS.items():
+        yield Case(f"option:{how}", kind, lambda it: None, (line,))
+
+
+def _in_turn(place: int, count: int) -> tuple[str, ...]:
+    """The two cheapest commands on a certificate, and some of the others in rotation."""
+    cheap, others = COMMANDS["cert"][:2], COMMANDS["cert"][2:]
+    return (*cheap, *(others[(place + 3 * k) % len(others)] for k in range(count)))
 
 
 CASES = tuple(_cases())
+THOROUGH = tuple(
+    case if case.name.startswith("option:") else replace(case, commands=()) for case in CASES
+)
+"""The same inputs before every command of their kind; for `trial.py --all`."""

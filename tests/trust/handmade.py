@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pickle
+import shutil
 import struct
 import zipfile
 import zlib
@@ -23,6 +24,7 @@ from splatcert.splats.files import load_splats, save_ply
 
 Spoil = Callable[[Path], object]
 
+STUDY = "studies/truck-fastgs-model.npz"
 CHECKPOINT = "nerfstudio_models/step-000029999.ckpt"
 BOMB_SIDE = 60_000
 MILLION_LAUGHS = "\n".join(
@@ -178,6 +180,17 @@ def link(file: str, target: str) -> Spoil:
     return spoil
 
 
+def pipe(file: str = "") -> Spoil:
+    """A file replaced by a pipe that nobody writes to, as an archive can hold."""
+
+    def spoil(it: Path) -> None:
+        path = it / file if file else it
+        path.unlink()
+        os.mkfifo(path)
+
+    return spoil
+
+
 def as_folder(file: str = "") -> Spoil:
     def spoil(it: Path) -> None:
         path = it / file if file else it
@@ -185,6 +198,55 @@ def as_folder(file: str = "") -> Spoil:
         path.mkdir()
 
     return spoil
+
+
+def toml(more: str, instead_of: str = "") -> Spoil:
+    """A bench's file with more at its end, perhaps in place of something."""
+    return lambda it: it.write_text(it.read_text().replace(instead_of, "") + "\n" + more + "\n")
+
+
+def toml_head(more: str) -> Spoil:
+    """A bench's file with more at its beginning."""
+    return lambda it: it.write_text(more + "\n" + it.read_text())
+
+
+def sparse(size: int, file: str = "") -> Spoil:
+    """A file that claims much of the disk and takes none."""
+
+    def spoil(it: Path) -> None:
+        with (it / file if file else it).open("wb") as one:
+            one.truncate(size)
+
+    return spoil
+
+
+def nested(depth: int) -> list:
+    """Lists in lists."""
+    found: list = []
+    for _ in range(depth):
+        found = [found]
+    return found
+
+
+def numbers(kind: str, change: Callable[[dict[str, np.ndarray]], object]) -> Spoil:
+    """A study, its ratios or its picture with other arrays."""
+
+    def spoil(it: Path) -> None:
+        path = it / STUDY.replace(".npz", f"{kind}.npz")
+        archive(change)(path)
+
+    return spoil
+
+
+def study(change: Callable[[dict, dict[str, np.ndarray]], object]) -> Spoil:
+    """A study with another header or other arrays."""
+
+    def both(arrays: dict[str, np.ndarray]) -> None:
+        header = json.loads(str(arrays.pop("header")))
+        change(header, arrays)
+        arrays["header"] = np.array(json.dumps(header))
+
+    return numbers("", both)
 
 
 def without(file: str) -> Spoil:
@@ -213,6 +275,18 @@ def npz_bomb(it: Path) -> None:
         file.writestr("format.npy", head.getvalue() + bytes(1 << 20))
 
 
+def npz_member(header: bytes, body: bytes = b"") -> Spoil:
+    """An archive of one array with this header, which NumPy parses as Python."""
+    text = header + b" " * (-(len(header) + 11) % 64) + b"\n"
+
+    def spoil(it: Path) -> None:
+        with zipfile.ZipFile(it, "w") as file:
+            magic = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text))
+            file.writestr("format.npy", magic + text + body)
+
+    return spoil
+
+
 def npz_unpacking(it: Path) -> None:
     """An archive that really unpacks to far more than a certificate ever holds."""
     with zipfile.ZipFile(it, "w", zipfile.ZIP_DEFLATED) as file:
@@ -239,6 +313,8 @@ def lens(text: str) -> Spoil:
 COUNT = b"element vertex 60"
 HANDMADE: dict[str, dict[str, Spoil]] = {
     "model.ply": {
+        "a-pipe": pipe(),
+        "a-device": link("", "/dev/zero"),
         "count-huge": replaced(COUNT, b"element vertex 1099511627776"),
         "count-absurd": replaced(COUNT, b"element vertex 99999999999999999999"),
         "count-one-more": replaced(COUNT, b"element vertex 61"),
@@ -298,6 +374,8 @@ HANDMADE: dict[str, dict[str, Spoil]] = {
         ),
     },
     "gsplat.pt": {
+        "a-pipe": pipe(),
+        "a-device": link("", "/dev/zero"),
         "code": raw_pickle,
         "code-inside": checkpoint("", lambda s: {"splats": s, "more": _Exploit()}),
         "not-named": checkpoint("", lambda s: [1, 2]),
@@ -323,6 +401,7 @@ HANDMADE: dict[str, dict[str, Spoil]] = {
         "half": checkpoint("", lambda s: {"splats": {k: v.half() for k, v in s.items()}}),
     },
     "gsplat": {
+        "pipe": pipe("cfg.yml"),
         "rank-missing": lambda it: (it / "ckpts/ckpt_6999_rank0.pt").rename(
             it / "ckpts/ckpt_6999_rank1.pt"
         ),
@@ -364,6 +443,8 @@ HANDMADE: dict[str, dict[str, Spoil]] = {
         ),
     },
     "inria": {
+        "pipe": pipe("cfg_args"),
+        "device": link("cfg_args", "/dev/zero"),
         "code": written("Namespace(eval=__import__('os').system('touch pwned'))", "cfg_args"),
         "lambda": written("(lambda: Namespace)()(eval=True)", "cfg_args"),
         "deep": written("Namespace(eval=" + "(" * 50_000 + ")" * 50_000 + ")", "cfg_args"),
@@ -379,6 +460,10 @@ HANDMADE: dict[str, dict[str, Spoil]] = {
         ),
     },
     "colmap_bin": {
+        "cameras-pipe": pipe("sparse/0/cameras.bin"),
+        "points-pipe": pipe("sparse/0/points3D.bin"),
+        "photo-pipe": pipe("images/01.png"),
+        "cameras-device": link("sparse/0/cameras.bin", "/dev/zero"),
         "text-inside": lambda it: (it / "sparse/0/images.bin").write_bytes(
             b"# Image list\n1 1 0 0 0 0 0 0 1 a.png\n\n"
         ),
@@ -411,6 +496,8 @@ HANDMADE: dict[str, dict[str, Spoil]] = {
         "photos-empty": lambda it: [p.write_bytes(b"") for p in (it / "images").iterdir()],
     },
     "colmap_txt": {
+        "images-pipe": pipe("sparse/0/images.txt"),
+        "images-device": link("sparse/0/images.txt", "/dev/zero"),
         "no-pixels": lens("PINHOLE 0 16 20 20 12 8"),
         "negative-focal": lens("PINHOLE 24 16 -20 -20 12 8"),
         "no-focal": lens("PINHOLE 24 16 0 0 12 8"),
@@ -445,6 +532,10 @@ HANDMADE: dict[str, dict[str, Spoil]] = {
         "colour-300": written("1 0 0 0 300 9 9 0.5\n", "sparse/0/points3D.txt"),
     },
     "transforms": {
+        "file-is-pipe": pipe("transforms.json"),
+        "file-is-device": link("transforms.json", "/dev/zero"),
+        "points-are-pipe": pipe("points.ply"),
+        "photo-is-pipe": pipe("images/01.png"),
         "outside": frame(file_path="../../../../../../etc/passwd"),
         "absolute": frame(file_path="/etc/passwd"),
         "null-byte": frame(file_path="images/\0.png"),
@@ -495,6 +586,8 @@ HANDMADE: dict[str, dict[str, Spoil]] = {
         "ply-is-itself": link("points.ply", "points.ply"),
     },
     "cameras.json": {
+        "a-pipe": pipe(),
+        "a-device": link("", "/dev/zero"),
         "no-list": written("{}"),
         "empty-list": written("[]"),
         "same-name": edited(lambda content: content.append(content[0])),
@@ -517,6 +610,8 @@ HANDMADE: dict[str, dict[str, Spoil]] = {
         "a-folder": as_folder(),
     },
     "run": {
+        "train-pipe": pipe("train.json"),
+        "splats-pipe": pipe("splats.ply"),
         "no-result": edited(lambda c: c.update(result=None), "train.json"),
         "list": written("[]", "train.json"),
         "request-list": edited(lambda c: c.update(request=[]), "train.json"),
@@ -531,6 +626,7 @@ HANDMADE: dict[str, dict[str, Spoil]] = {
         "train-folder": as_folder("train.json"),
     },
     "half_run": {
+        "pipe": pipe("checkpoint.safetensors"),
         "header-huge": written(struct.pack("<Q", 1 << 62) + b"{}", "checkpoint.safetensors"),
         "header-empty": tensors("checkpoint.safetensors", {}),
         "offsets-beyond": tensors(
@@ -557,6 +653,10 @@ HANDMADE: dict[str, dict[str, Spoil]] = {
         "tensor-missing": lambda it: _edit_checkpoint(it, lambda t, m: t.pop("second.quats")),
     },
     "cert": {
+        "main-pipe": pipe("certificate.json"),
+        "views-pipe": pipe("views.npz"),
+        "field-pipe": pipe("field.safetensors"),
+        "places-pipe": pipe("places.json"),
         "no-field": without("field.safetensors"),
         "no-views": without("views.npz"),
         "main-folder": as_folder("certificate.json"),
@@ -579,11 +679,188 @@ HANDMADE: dict[str, dict[str, Spoil]] = {
         "field-header": written(struct.pack("<Q", 1 << 62), "field.safetensors"),
         "field-other": tensors("field.safetensors", {}),
         "field-link": link("field.safetensors", "/dev/zero"),
+        "places-deep": written("[" * 20_000 + "]" * 20_000, "places.json"),
+        "places-device": written('{"model": "/dev/zero", "data": "/dev"}', "places.json"),
+        "places-null": written('{"model": "a\\u0000b", "data": 5}', "places.json"),
+        "places-long": written(f'{{"model": "{"x" * 5000}"}}', "places.json"),
+        "places-outside": written('{"model": "/etc/passwd", "data": "/etc"}', "places.json"),
+        "places-two-gigabytes": sparse(2 << 30, "places.json"),
+    },
+    "bench.toml": {
+        "a-pipe": pipe(),
+        "garbage": written(bytes(range(256)) * 64),
+        "deep-list": toml("x = " + "[" * 20_000 + "]" * 20_000),
+        "deep-table": toml("x = " + "{a = " * 5_000 + "1" + "}" * 5_000),
+        "deep-key": toml(".".join(["a"] * 20_000) + " = 1"),
+        "digits": toml("backend = " + "9" * 5_000),
+        "too-large": written('profile = "smoke"\n# ' + "x" * (2 << 20)),
+        "two-gigabytes": sparse(2 << 30),
+        "device": link("", "/dev/zero"),
+        "a-folder": as_folder(),
+        "nothing": written(""),
+        "bom": written("\ufeffprofile = 'smoke'"),
+        "profile-list": replaced(b'profile = "smoke"', b'profile = ["smoke"]'),
+        "profile-none": replaced(b'profile = "smoke"\n', b""),
+        "key-unknown": toml("[surprise]\nx = 1"),
+        "section-list": toml("[[train]]\niterations = 5", "[train]\niterations = 150\n"),
+        "scenes-none": lambda it: it.write_text('profile = "cpu"\nscene = []\n'),
+        "scenes-words": lambda it: it.write_text('profile = "cpu"\nscene = ["a", "b"]\n'),
+        "scene-date": replaced(b'family = "first"', b"family = 1979-05-27"),
+        "name-slash": replaced(b'name = "one"', b'name = "../../one"'),
+        "name-absolute": replaced(b'name = "one"', b'name = "/srv/one"'),
+        "name-dots": replaced(b'name = "one"', b'name = ".."'),
+        "name-lines": replaced(b'name = "one"', b'name = "a\\nb\\nc\\nd\\ne\\nf"'),
+        "name-null": replaced(b'name = "one"', b'name = "a\\u0000b"'),
+        "name-long": replaced(b'name = "one"', b'name = "' + b"x" * 5_000 + b'"'),
+        "name-learn": replaced(b'name = "one"', b'name = "learn"'),
+        "name-twice": replaced(b'name = "one"', b'name = "two"'),
+        "path-lines": replaced(b"made = 1", b'path = "a\\nb\\nc\\nd\\ne\\nf"'),
+        "path-device": replaced(b"made = 1", b'path = "/dev/zero"'),
+        "path-nowhere": replaced(b"made = 1", b'path = "nowhere"'),
+        "paths-nowhere": lambda it: it.write_text(
+            'profile = "cpu"\n'
+            + "".join(f'[[scene]]\nname = "s{k}"\nfamily = "f"\npath = "p{k}"\n' for k in range(9))
+        ),
+        "path-and-made": replaced(b"made = 1", b'made = 1\npath = "nowhere"'),
+        "made-minus": replaced(b"made = 1", b"made = -1"),
+        "made-huge": replaced(b"made = 1", b"made = 99999999999999999999"),
+        "model-nowhere": replaced(b"made = 1", b'made = 1\nmodel = "/etc"'),
+        "densities-twice": replaced(b"made = 1", b'made = 1\ndensities = ["vanilla", "vanilla"]'),
+        "densities-unknown": replaced(b"made = 1", b'made = 1\ndensities = ["magic"]'),
+        "pool-outside": replaced(b'name = "both"', b'name = "../../../both"'),
+        "pool-unknown": replaced(b'["one", "two"]', b'["nobody"]'),
+        "pool-target": replaced(b'["one", "two"]', b'["one"]\ntargets = ["nobody"]'),
+        "pool-twice": toml('[[pool]]\nname = "both"\nsources = ["one"]'),
+        "members-huge": replaced(b"count = 0", b"count = 999999999"),
+        "members-one": replaced(b"count = 0", b"count = 1"),
+        "members-minus": replaced(b"count = 0", b"count = -1"),
+        "folds-huge": replaced(b"folds = 0", b"folds = 999999999"),
+        "member-steps": replaced(b"count = 0", b"count = 2\niterations = 0"),
+        "holdout-none": replaced(b"holdout = 2", b"holdout = 0"),
+        "resolution-minus": replaced(b"holdout = 2", b"holdout = 2\nresolution = -5"),
+        "views-huge": replaced(b"views = 24", b"views = 999999999"),
+        "views-few": replaced(b"views = 24", b"views = 2"),
+        "width-huge": replaced(b"width = 24", b"width = 999999999"),
+        "gaussians-huge": replaced(b"gaussians = 1500", b"gaussians = 999999999999"),
+        "steps-words": replaced(b"iterations = 150", b'iterations = "many"'),
+        "steps-minus": replaced(b"iterations = 150", b"iterations = -1"),
+        "ridge-infinite": replaced(b"max_steps = 2", b"max_steps = 2\nridge = inf"),
+        "ridge-nan": replaced(b"max_steps = 2", b"max_steps = 2\nridge = nan"),
+        "field-folds": replaced(b"max_steps = 2", b"max_steps = 2\nfolds = 999999999"),
+        "splits-huge": replaced(b"native_splits = 3", b"native_splits = 99999999999999999999"),
+        "bootstrap-none": replaced(b"bootstrap = 10", b"bootstrap = 0"),
+        "seed-minus": replaced(b"bootstrap = 10", b"bootstrap = 10\nseed = -1"),
+        "learn-beta": replaced(b"[learn]", b'[learn]\nbeta = "1/0"'),
+        "learn-beta-unstored": replaced(b"[learn]", b'[learn]\nbeta = "7/23"'),
+        "betas-words": replaced(b"repeats = 1", b'repeats = 1\nbetas = ["1/10", "lots"]'),
+        "repeats-none": replaced(b"repeats = 1", b"repeats = 0"),
+        "method-unknown": replaced(b'"gsu"', b'"magic"'),
+        "method-no-class": replaced(b'"gsu"', b'"os:system"'),
+        "method-relative": replaced(b'"gsu"', b'"..x:y"'),
+        "method-nameless": replaced(b'"gsu"', b'":x"'),
+        "backend-unknown": toml_head('backend = "magic"'),
+    },
+    "results": {
+        "results-pipe": pipe("results.json"),
+        "times-pipe": pipe("times.json"),
+        "no-results": without("results.json"),
+        "results-folder": as_folder("results.json"),
+        "results-list": written("[]", "results.json"),
+        "results-two-gigabytes": sparse(2 << 30, "results.json"),
+        "format-other": edited(lambda c: c.update(format="x" * 9_000), "results.json"),
+        "protocol-none": edited(lambda c: c.update(protocol=None), "results.json"),
+        "alpha-zero": edited(lambda c: c["protocol"].update(alpha="1/0"), "results.json"),
+        "splits-huge": edited(lambda c: c["protocol"].update(splits=10**12), "results.json"),
+        "tables-number": edited(lambda c: c.update(tables=7), "results.json"),
+        "table-outside": edited(
+            lambda c: c["tables"][0].update(name="../../escaped"), "results.json"
+        ),
+        "table-digits": edited(
+            lambda c: c["tables"][0]["columns"][0].update(digits=10**9), "results.json"
+        ),
+        "table-cell": edited(
+            lambda c: c["tables"][0]["rows"][0]["cells"][0].update(ours=[{}]), "results.json"
+        ),
+        "chart-outside": edited(
+            lambda c: c["charts"][0].update(name="../../escaped"), "results.json"
+        ),
+        "chart-unknown": edited(lambda c: c["charts"][0].update(name="magic"), "results.json"),
+        "chart-empty": edited(lambda c: c["charts"][0].update(data={}), "results.json"),
+        "chart-words": edited(
+            lambda c: [chart.update(data={k: "x" for k in chart["data"]}) for chart in c["charts"]],
+            "results.json",
+        ),
+        "picture-outside": edited(
+            lambda c: c.update(pictures=[{"name": "../../x", "title": "", "caption": ""}]),
+            "results.json",
+        ),
+        "missing-nothing": edited(lambda c: c.update(missing={"a": ""}), "results.json"),
+        "missing-numbers": edited(lambda c: c.update(missing={"a": 5}), "results.json"),
+        "studies-object": edited(lambda c: c.update(studies={"a": 1}), "results.json"),
+        "studies-numbers": edited(lambda c: c.update(studies=[1, 2]), "results.json"),
+        "settings-list": edited(lambda c: c.update(settings=[1]), "results.json"),
+        "times-list": written("[1]", "times.json"),
+        "times-deep": written("[" * 20_000 + "]" * 20_000, "times.json"),
+        "times-table": edited(lambda c: c.update(tables=[{"name": 5}]), "times.json"),
+        "times-outside": edited(
+            lambda c: [t.update(name="../../escaped") for t in c["tables"]], "times.json"
+        ),
+        "times-machine": edited(lambda c: c.update(machine=[]), "times.json"),
+        "times-missing": edited(lambda c: c.update(missing=[5]), "times.json"),
+        "times-folder": as_folder("times.json"),
+    },
+    "bench_out": {
+        "study-pipe": pipe(STUDY),
+        "studies-empty": lambda it: [path.unlink() for path in (it / "studies").iterdir()],
+        "study-text": written("hello", STUDY),
+        "study-bomb": lambda it: npz_bomb(it / STUDY),
+        "study-other": lambda it: shutil.copy(
+            it / STUDY.replace(".npz", ".ratios.npz"), it / STUDY
+        ),
+        "study-lambda": study(lambda h, a: h["predictions"]["pool"].update(lambda_a="1e999999999")),
+        "study-beta": study(lambda h, a: h.update(betas=["1/0"] * len(h["betas"]))),
+        "study-names": study(lambda h, a: h.update(names=[1] * len(h["names"]))),
+        "study-one-name": study(lambda h, a: h.update(names=["a"] * len(h["names"]))),
+        "study-scene": study(lambda h, a: h.update(scene="<script>alert(1)</script>|x\n# y")),
+        "study-facts": study(lambda h, a: h.update(facts={"seconds.train": 10**400})),
+        "study-deep": study(lambda h, a: h.update(facts=nested(900))),
+        "study-no-pool": study(lambda h, a: h.update(predictions={})),
+        "study-sources": study(lambda h, a: h["predictions"]["pool"].update(sources=["nobody"])),
+        "study-words": study(lambda h, a: a.update(pixels=np.array(["a"] * len(a["pixels"])))),
+        "study-complex": study(lambda h, a: a.update(psnr=a["psnr"] * 1j)),
+        "study-short": study(lambda h, a: a.update(field_means=a["field_means"][:2])),
+        "study-empty": study(lambda h, a: a.update({"map.gsu.scores": np.empty(0)})),
+        "study-zeros": study(lambda h, a: a.update({k: v * 0 for k, v in a.items()})),
+        "study-minus": study(lambda h, a: a.update({k: -v for k, v in a.items() if "map" in k})),
+        "study-huge": study(
+            lambda h, a: a.update({k: v * 0 + 1e308 for k, v in a.items() if v.dtype.kind == "f"})
+        ),
+        "ratios-other": lambda it: npz_member(b"{}")(it / STUDY.replace(".npz", ".ratios.npz")),
+        "ratios-short": numbers(".ratios", lambda a: a.update({"map.gsu": a["map.gsu"][:3]})),
+        "ratios-none": numbers(".ratios", lambda a: a.update({"map.gsu": a["map.gsu"] * 0})),
+        "ratios-float": numbers(".ratios", lambda a: a.update({"map.gsu": a["map.gsu"] * 1.5})),
+        "ratios-no-maps": numbers(".ratios", lambda a: [a.pop(k) for k in list(a) if "map" in k]),
+        "picture-flat": numbers(".0.picture", lambda a: a.update(render=a["render"][..., 0])),
+        "picture-small": numbers(".0.picture", lambda a: a.update(field=a["field"][:2])),
+        "picture-nan": numbers(".0.picture", lambda a: a.update(residual=a["residual"] * np.nan)),
+        "picture-other": numbers(".0.picture", lambda a: a.update(study=np.array("nobody"))),
+        "picture-name": numbers(".0.picture", lambda a: a.update(name=np.array("nobody"))),
+        "picture-no-field": numbers(".0.picture", lambda a: a.update(field=a["field"] * 0)),
     },
     "views.npz": {
+        "a-pipe": pipe(),
+        "a-device": link("", "/dev/zero"),
         "pickle": archive(lambda a: a.update(scene=np.array([{}], dtype=object))),
         "bomb": npz_bomb,
         "unpacking": npz_unpacking,
+        "header-open": npz_member(b"{'descr': '<f8', 'shape': (3,"),
+        "header-deep": npz_member(b"(" * 5000 + b")" * 5000),
+        "header-code": npz_member(b"__import__('os').system('touch pwned')"),
+        "header-minus": npz_member(b"{'descr': '<f8', 'fortran_order': False, 'shape': (-1, -8)}"),
+        "texts-of-no-length": npz_member(
+            b"{'descr': '<U0', 'fortran_order': False, 'shape': (8589934592,)}"
+        ),
+        "object": npz_member(b"{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", b"cos\n"),
         "missing-array": archive(lambda a: a.pop("training_psnr")),
         "shape": archive(lambda a: a.update(training_pixels=np.zeros((2, 2), np.int64))),
         "nan": archive(lambda a: a.update(training_descriptors=a["training_descriptors"] * np.nan)),
@@ -595,6 +872,8 @@ HANDMADE: dict[str, dict[str, Spoil]] = {
         "npy": lambda it: np.save(it.open("wb"), np.zeros(3)),
     },
     "predictor.json": {
+        "a-pipe": pipe(),
+        "a-device": link("", "/dev/zero"),
         "no-object": written("[1]"),
         "weights-short": edited(lambda c: c.update(weights=[1.0])),
         "weights-huge": edited(lambda c: c.update(weights=[1e308] * len(c["weights"]))),

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commands killed at random moments and started again must end in the same bytes.
 
-    python tests/trust/kill_many.py --count 30
+    python tests/trust/kill_many.py --count 40
+    python tests/trust/kill_many.py --count 10 --only bench
 
 Each start is a forked child that runs the command and is killed with SIGKILL. After every
 kill the artefacts that are there must be whole.
@@ -18,11 +19,14 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+import numpy as np
+from PIL import Image
+from safetensors.numpy import load_file
 from valid_files import write_valid_files
 
 from splatcert.certificate.store import load_certificate
@@ -34,7 +38,9 @@ TRAIN = (
 )
 TIMES = re.compile(r'^ *"(created|seconds|peak_memory_mib|steps_timed)": .*$', re.MULTILINE)
 """What differs between two runs that are the same."""
-PASSING = {".lock"}
+PASSING = {".lock", "results.md"}
+"""Files that are not results, or show times among them."""
+STAGES = ("train", "certify", "learn", "bench")
 
 
 @dataclass(frozen=True)
@@ -47,14 +53,17 @@ class Stage:
 
 
 def stages(capture: Path, folder: Path) -> Iterator[Stage]:
-    """Train and certify, and learn from the certificate."""
+    """Train and certify, learn from the certificate, and a bench of all of it."""
     run, cert, predictor = folder / "run", folder / "cert", folder / "predictor.json"
+    bench, settings = folder / "bench", str(capture.with_name("bench.toml"))
     yield Stage("train", ["train", str(capture), "-o", str(run), *TRAIN], run)
     model = str(capture.with_name("model.ply"))
     certify = ["certify", str(capture), model, "-o", str(cert), "--holdout", "3"]
     certify += ["--predictor", "none"]
     yield Stage("certify", certify, cert)
-    yield Stage("learn", ["learn", str(cert), "-o", str(predictor)], predictor)
+    known = str(capture.with_name("cert"))
+    yield Stage("learn", ["learn", known, "-o", str(predictor)], predictor)
+    yield Stage("bench", ["bench", settings, "-o", str(bench), "--threads", "1"], bench)
 
 
 def start(arguments: list[str]) -> int:
@@ -85,28 +94,48 @@ def kill(arguments: list[str], after: float) -> bool:
 
 
 def artefacts(path: Path) -> dict[str, bytes]:
-    """Every file of a result by name, without the times in it."""
+    """Every file of a result by its place, without the times in it."""
     files = [path] if path.is_file() else [one for one in path.rglob("*") if one.is_file()]
+    places = {str(one.relative_to(path) if one != path else one.name): one for one in files}
     return {
-        one.name: TIMES.sub("", one.read_text()).encode()
+        place: TIMES.sub("", one.read_text()).encode()
         if one.suffix == ".json"
         else one.read_bytes()
-        for one in files
-        if one.name not in PASSING
+        for place, one in places.items()
+        if not _is_passing(place)
     }
+
+
+def _is_passing(place: str) -> bool:
+    """Whether a file says how and when, and not what."""
+    first, _, name = place.rpartition("/")
+    return name in PASSING or first.startswith("jobs") or name.startswith("time")
 
 
 def check_whole(stage: Stage) -> None:
     """Whatever a killed command left under a final name can be read."""
-    files = artefacts(stage.made) if stage.made.exists() else {}
-    for name in files:
-        if name.endswith(".json") and not name.startswith("."):
-            place = stage.made if stage.made.is_file() else stage.made / name
-            json.loads(place.read_text())
-    if "splats.ply" in files:
-        load_splats(stage.made / "splats.ply")
-    if "certificate.json" in files:
-        load_certificate(stage.made)
+    whole = stage.made if stage.made.is_dir() else stage.made.parent
+    left = [path for path in whole.rglob("*") if path.is_file() and ".part" not in path.name]
+    for path in (path for path in left if path.stat().st_size or path.name[0] != "."):
+        if path.suffix in READERS:
+            READERS[path.suffix](path)
+        if path.name == "certificate.json":
+            load_certificate(path.parent)
+
+
+def _read_archive(path: Path) -> None:
+    with np.load(path, allow_pickle=False) as arrays:
+        dict(arrays)
+
+
+READERS: dict[str, Callable[[Path], object]] = {
+    ".json": lambda path: json.loads(path.read_text()),
+    ".npz": _read_archive,
+    ".png": lambda path: Image.open(path).load(),
+    ".ply": lambda path: path.name == "points.ply" or load_splats(path),
+    ".safetensors": load_file,
+}
+"""What must be readable at any moment, by suffix."""
 
 
 def endure(stage: Stage, reference: Stage, kills: int, seconds: float, random: Random) -> int:
@@ -137,13 +166,18 @@ def compare(stage: Stage, reference: Stage) -> None:
         raise SystemExit(f"{stage.name}: {', '.join(names)} differ from an undisturbed run")
 
 
-def endure_all(folder: Path, count: int, seed: int = 0) -> dict[str, tuple[int, int]]:
+def endure_all(
+    folder: Path, count: int, seed: int = 0, only: Sequence[str] = STAGES
+) -> dict[str, tuple[int, int]]:
     """Kills spread over the stages; how many hit each, and how often it finished."""
     capture = write_valid_files(folder / "valid") / "transforms"
     random, told = Random(seed), {}
     pairs = zip(stages(capture, folder / "calm"), stages(capture, folder / "hit"), strict=True)
-    shares = (count - 2 * (count // 3), count // 3, count // 3)
-    for kills, (reference, stage) in zip(shares, pairs, strict=True):
+    wanted = [pair for pair in pairs if pair[0].name in only]
+    shares = [count // len(wanted) + (k < count % len(wanted)) for k in range(len(wanted))]
+    for kills, (reference, stage) in zip(shares, wanted, strict=True):
+        for one in (reference, stage):
+            one.made.parent.mkdir(exist_ok=True)
         seconds = finish(reference.arguments)
         told[stage.name] = kills, endure(stage, reference, kills, seconds, random)
     return told
@@ -151,10 +185,11 @@ def endure_all(folder: Path, count: int, seed: int = 0) -> dict[str, tuple[int, 
 
 if __name__ == "__main__":
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--count", type=int, default=30)
+    options.add_argument("--count", type=int, default=40)
     options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--only", nargs="+", choices=STAGES, default=STAGES)
     asked = options.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
-        found = endure_all(Path(scratch), asked.count, asked.seed)
+        found = endure_all(Path(scratch), asked.count, asked.seed, asked.only)
     for name, (kills, finished) in found.items():
         print(f"{name}: killed {kills} times, finished {finished} times, always the same bytes")

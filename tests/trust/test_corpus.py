@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from corpus import CASES, COMMANDS, Case
 from trial import Ending, run_cases
-from valid_files import write_valid_files
+from valid_files import write_results, write_valid_files
 
 Endings = dict[str, list[Ending]]
 
@@ -43,7 +43,9 @@ SAID = {
 
 @pytest.fixture(scope="session")
 def valid_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_valid_files(tmp_path_factory.mktemp("corpus") / "valid")
+    root = write_valid_files(tmp_path_factory.mktemp("corpus") / "valid")
+    write_results(root)
+    return root
 
 
 @pytest.fixture(scope="session")

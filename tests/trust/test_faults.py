@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from kill_many import artefacts, endure_all
-from valid_files import TRAIN, write_valid_files
+from valid_files import TRAIN, write_results, write_valid_files
 
 from splatcert.artefacts import owned_folder
 from splatcert.certificate.store import load_certificate
@@ -22,11 +22,15 @@ SMALL_DISK = 300
 
 @pytest.fixture(scope="module")
 def valid(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_valid_files(tmp_path_factory.mktemp("faults") / "valid")
+    root = write_valid_files(tmp_path_factory.mktemp("faults") / "valid")
+    write_results(root)
+    return root
 
 
 def test_killed_commands_go_on_to_the_same_bytes(tmp_path):
-    assert set(endure_all(tmp_path, count=6)) == {"train", "certify", "learn"}
+    """Of a bench, its own tests kill one; `kill_many.py` kills all of them often."""
+    quick = ("train", "certify", "learn")
+    assert set(endure_all(tmp_path, count=6, only=quick)) == set(quick)
 
 
 def command(name: str, valid: Path, out: Path) -> list[str]:
@@ -38,10 +42,17 @@ def command(name: str, valid: Path, out: Path) -> list[str]:
                     "--predictor", "none", "--alpha", "1/4"],
         "learn": ["learn", str(valid / "cert"), "-o", str(out / "predictor.json")],
         "render": ["render", model, "--cameras", str(valid / "cameras.json"), "-o", str(out)],
+        "report": ["report", str(valid / "cert"), "-o", str(out / "report.html")],
+        "suggest": ["suggest", str(valid / "cert"), "-o", str(out), "--count", "2"],
+        "export": ["export", str(valid / "cert"), "-o", str(out)],
+        "bench": ["bench", str(valid / "bench.toml"), "-o", str(out), "--threads", "1"],
+        "results": ["results", str(valid / "results"), "--page", str(out / "page.md")],
     }[name]  # fmt: skip
 
 
-WRITERS = ("train", "certify", "learn", "render")
+WRITERS = (
+    "train", "certify", "learn", "render", "report", "suggest", "export", "bench", "results",
+)  # fmt: skip
 
 
 def on_a_full_disk(arguments: list[str]) -> tuple[int, str]:
@@ -98,7 +109,7 @@ def test_a_read_only_folder_is_one_message(name, valid, tmp_path, capsys):
     assert len(capsys.readouterr().err.splitlines()) <= 5
 
 
-@pytest.mark.parametrize("name", ["train", "certify"])
+@pytest.mark.parametrize("name", ["train", "certify", "render", "bench"])
 def test_a_second_run_in_a_folder_is_told_so(name, valid, tmp_path, capsys):
     with owned_folder(tmp_path / "out", "waiting"):
         assert main(command(name, valid, tmp_path / "out")) == 2

@@ -13,6 +13,7 @@ import io
 import os
 import re
 import resource
+import shlex
 import shutil
 import signal
 import sys
@@ -24,22 +25,28 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from corpus import COMMANDS, Case
+from corpus import Case
+from matplotlib.figure import Figure
 
 from splatcert.cli import main
+from splatcert.commands import view
 from splatcert.raster import native
 
 SECONDS = 10.0
 """Of processor time for one command."""
-PATIENCE = 120.0
+PATIENCE = 60.0
 """Of waiting, for one that sleeps for ever; machines can be slow."""
 MEMORY = 3 << 30
 """Beyond what a worker has at its start."""
-PROGRESS = re.compile(r"^\w+: \d+/\d+  loss .*\n", re.MULTILINE)
+PROGRESS = re.compile(
+    r"^(\w+: \d+/\d+  loss|.* \d+ of \d+ jobs done|[\w ]+: \d+ of \d+$).*\n", re.M
+)
+"""What commands at work tell, and no complaint."""
 KEPT_BY_RUNS = {
     ".lock", "train.json", "checkpoint.safetensors", ".field.safetensors", "splats.ply",
 }  # fmt: skip
-"""What a run that was refused half-way may leave in its own folder, to go on from."""
+"""What a run that was refused half-way may leave in its own folder, to go on from; a bench that
+has begun leaves all of it."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,7 @@ class Ending:
     left: tuple[str, ...]
     """Files that should not be there."""
     seconds: float
+    """Of processor time."""
 
     def fault(self) -> str | None:
         """What is wrong with this ending, if anything."""
@@ -72,7 +80,7 @@ class Ending:
 def run_cases(cases: Sequence[Case], valid: Path, scratch: Path) -> dict[str, list[Ending]]:
     """The endings of every command for every case, by the case's name."""
     found: dict[str, list[Ending]] = {case.name: [] for case in cases}
-    pending = [(case, line) for case in cases for line in COMMANDS[case.kind]]
+    pending = [(case, line) for case in cases for line in case.lines]
     while pending:
         done = 0
         with _worker(pending, valid, scratch) as (process, answers):
@@ -125,8 +133,18 @@ def _work(
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     native.set_threads(1)
+    view.threading = _InterruptedAtOnce  # type: ignore[assignment]
+    Figure.savefig = lambda self, file, **_: file.write(b"a picture")  # slow, and nothing to try
     for case, line in pending:
         telling.send(_try(case, line, valid, scratch))
+
+
+class _InterruptedAtOnce:
+    """In place of `threading` where the viewer waits for Ctrl-C."""
+
+    class Event:
+        def wait(self) -> None:
+            raise KeyboardInterrupt
 
 
 def _try(case: Case, line: str, valid: Path, scratch: Path) -> Ending:
@@ -136,8 +154,8 @@ def _try(case: Case, line: str, valid: Path, scratch: Path) -> Ending:
     it, out = case.make(valid, folder), folder / "out"
     out.mkdir()
     before = _listing(folder)
-    arguments = [word.format(it=it, valid=valid, out=out) for word in line.split()]
-    said, started = io.StringIO(), time.perf_counter()
+    arguments = [word.format(it=it, valid=valid, out=out) for word in shlex.split(line)]
+    said, started = io.StringIO(), time.process_time()
     os.chdir(folder)
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
@@ -148,7 +166,7 @@ def _try(case: Case, line: str, valid: Path, scratch: Path) -> Ending:
         said.write(text)
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
-    seconds = time.perf_counter() - started
+    seconds = time.process_time() - started
     left = tuple(sorted(_unwanted(before, _listing(folder), it, out, str(status))))
     os.chdir(scratch)
     shutil.rmtree(folder, ignore_errors=True)
@@ -173,8 +191,8 @@ def _unwanted(
     """Files that changed or appeared and are neither results nor a run's own state."""
     for name in {n for n in before.keys() | after.keys() if before.get(n) != after.get(n)}:
         top = name.split("/")[0]
-        is_run = top == "out" or it.name in ("run", "half_run")
-        kept = Path(name).name in KEPT_BY_RUNS
+        is_run = top == "out" or it.name in ("run", "half_run", "results", "bench_out")
+        kept = Path(name).name in KEPT_BY_RUNS or "jobs" in os.listdir(out)
         result = is_run and status == "0" and ".part" not in name
         if not (result or (is_run and kept)):
             yield name
@@ -194,14 +212,17 @@ def report(found: dict[str, list[Ending]]) -> int:
 
 if __name__ == "__main__":
     import tempfile
+    from collections import Counter
 
-    from corpus import CASES
-    from valid_files import write_valid_files
+    from corpus import CASES, THOROUGH
+    from valid_files import write_results, write_valid_files
 
-    wanted = sys.argv[1:]
-    chosen = [c for c in CASES if not wanted or any(word in c.name for word in wanted)]
+    wanted = [word for word in sys.argv[1:] if word != "--all"]
+    inputs = THOROUGH if "--all" in sys.argv else CASES
+    chosen = [c for c in inputs if not wanted or any(word in c.name for word in wanted)]
     with tempfile.TemporaryDirectory() as folder:
         valid = write_valid_files(Path(folder) / "valid")
+        write_results(valid)
         started = time.perf_counter()
         found = run_cases(chosen, valid, Path(folder))
         faults = report(found)
@@ -215,3 +236,7 @@ if __name__ == "__main__":
     )
     for ending in slow:
         print(f"  {ending.seconds:.1f} s: {ending.command}")
+    spent: Counter[str] = Counter()
+    for ending in endings:
+        spent[ending.command.split(" ", 1)[0]] += ending.seconds
+    print("in all: " + ", ".join(f"{name} {s:.0f} s" for name, s in spent.most_common()))

@@ -16,27 +16,31 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 import atheris
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "trust")]
 
-with atheris.instrument_imports(include=["splatcert.splats", "splatcert.scene"]):
+with atheris.instrument_imports(include=["splatcert"]):
+    from splatcert.certificate.plain import from_plain
+    from splatcert.certificate.record import Record
+    from splatcert.certificate.store import read_content
+    from splatcert.evaluate.views import SceneViews
+    from splatcert.field.store import load_field
     from splatcert.scene import colmap_binary, colmap_text
     from splatcert.scene.points import read_ply_points
     from splatcert.splats.ply import read_ply
-with atheris.instrument_imports(include=["splatcert.certificate.plain"]):
-    from splatcert.certificate.record import Record
-    from splatcert.certificate.store import read_content
 
+from mutations import JSON  # noqa: E402
 from valid_files import write_valid_files  # noqa: E402
 
-from splatcert.certificate.plain import from_plain  # noqa: E402
 from splatcert.errors import InputError  # noqa: E402
 
 SCRATCH = Path(tempfile.mkdtemp())
 FILE = SCRATCH / "input"
+PARTS = ("certificate.json", "views.npz", "field.safetensors")
 
 
 def ply(data: bytes) -> None:
@@ -67,6 +71,21 @@ def colmap(data: bytes) -> None:
 
 
 def certificate(data: bytes) -> None:
+    """One of its three files, by the first byte."""
+    if not data:
+        return
+    kind, content = data[0] % len(PARTS), data[1:]
+    if kind == 0:
+        _main_file(content)
+        return
+    FILE.write_bytes(content)
+    try:
+        (SceneViews.load if kind == 1 else load_field)(FILE)
+    except InputError:
+        pass
+
+
+def _main_file(data: bytes) -> None:
     """The whole file, and its content without the check of its heading."""
     (SCRATCH / "certificate.json").write_bytes(data)
     try:
@@ -83,6 +102,18 @@ def certificate(data: bytes) -> None:
         pass
 
 
+def mutate(data: bytes, most: int, seed: int) -> bytes:
+    """Bytes as libFuzzer changes them; every other certificate.json by its entries instead."""
+    random = Random(seed)
+    if data and data[0] % len(PARTS) == 0 and random.random() < 0.5:
+        how = random.choice([JSON["value"], JSON["gone"], JSON["key-new"]])
+        try:
+            return data[:1] + how(data[1:], random)[: most - 1]
+        except (ValueError, IndexError, TypeError, AttributeError, RecursionError):
+            pass  # it is no JSON any more
+    return atheris.Mutate(data, most)
+
+
 READERS = {"ply": ply, "colmap": colmap, "certificate": certificate}
 
 
@@ -92,7 +123,9 @@ def write_seeds(reader: str, folder: Path) -> None:
     if reader == "ply":
         seeds = [path.read_bytes() for path in valid.rglob("*.ply")]
     elif reader == "certificate":
-        seeds = [(valid / "cert/certificate.json").read_bytes()]
+        seeds = [
+            bytes([kind]) + (valid / "cert" / part).read_bytes() for kind, part in enumerate(PARTS)
+        ]
     else:
         seeds = [
             bytes([kind + 2 * number]) + (valid / place / f"{stem}.{suffix}").read_bytes()
@@ -115,7 +148,8 @@ def main() -> None:
     folder = Path(next(word for word in rest if not word.startswith("-")))
     folder.mkdir(parents=True, exist_ok=True)
     write_seeds(name, folder)
-    atheris.Setup([sys.argv[0], *rest], READERS[name])
+    by_entries = {"custom_mutator": mutate} if name == "certificate" else {}
+    atheris.Setup([sys.argv[0], *rest], READERS[name], **by_entries)
     atheris.Fuzz()
 
 

@@ -44,7 +44,10 @@ class Ensemble:
     def __init__(self, fitted: Fitted) -> None:
         if fitted.members is None or len(fitted.members.splats) < FEWEST:
             found = 0 if fitted.members is None else len(fitted.members.splats)
-            raise EnsembleError(f"an ensemble needs at least {FEWEST} members, got {found}")
+            raise EnsembleError(
+                f"an ensemble needs at least {FEWEST} members, got {found}.\n"
+                "  Train more, or leave the ensemble out of the methods."
+            )
         self._members, self._fitted = fitted.members, fitted
 
     def moments(self, camera: Camera) -> Moments:

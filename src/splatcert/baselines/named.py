@@ -47,7 +47,7 @@ def maker_of(name: str, beside: Path | None = None) -> Maker:
         sys.path.insert(0, str(beside))
     try:
         found = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
+    except Exception as error:  # the module is the user's own and may fail in any way
         raise BaselineError(
             f"the baseline {name!r} cannot be imported: {error}.\n"
             "  Put its module beside the bench's file, or its folder on PYTHONPATH."

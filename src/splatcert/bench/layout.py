@@ -24,6 +24,9 @@ from splatcert.config import TrainConfig
 from splatcert.scene.load import load_scene
 from splatcert.scene.scene import Scene
 
+SHOWN = 3
+"""Things that a message lists; it has five lines."""
+
 
 @dataclass(frozen=True)
 class Bench:
@@ -184,9 +187,9 @@ def refuse_missing(bench: Bench) -> None:
         if model.given is not None and not (model.given / "splats.ply").is_file()
     ]
     if missing:
-        lines = "\n  ".join(missing[:4])
-        more = f"\n  and {len(missing) - 4} more" if len(missing) > 4 else ""
+        lines = "\n  ".join(missing[:SHOWN])
+        more = f" (and {len(missing) - SHOWN} more)" if len(missing) > SHOWN else ""
         raise BenchError(
-            f"{bench.file} lists what is not there:\n  {lines}{more}\n"
+            f"{bench.file} lists what is not there{more}:\n  {lines}\n"
             "  Captures are relative to --data, or else to the file; models to the file."
         )

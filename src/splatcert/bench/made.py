@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from splatcert.artefacts import write_text_whole
+from splatcert.artefacts import replacing, write_text_whole
 from splatcert.bench.layout import Bench
 from splatcert.raster.interface import render
 from splatcert.splats.gaussians import Splats
@@ -32,7 +32,8 @@ def make_capture(bench: Bench, scene: str) -> None:
     for index, camera in enumerate(cameras):
         name = f"images/{index:03d}.png"
         pixels = (render(splats, camera).rgb.clamp(0, 1) * 255).round().byte().numpy()
-        Image.fromarray(pixels).save(folder / name)
+        with replacing(folder / name) as aside:
+            Image.fromarray(pixels).save(aside, format="png")
         to_world = np.linalg.inv(camera.world_to_camera) @ OPENCV_TO_OPENGL
         frames.append({"file_path": name, "transform_matrix": to_world.tolist()})
     write_points(folder / "points.ply", splats)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from splatcert.artefacts import replacing
 from splatcert.bench.batch import ENSEMBLE_MEAN, MODEL, queries
 from splatcert.bench.layout import Bench, Model
 from splatcert.bench.scores import Label
@@ -109,7 +110,8 @@ def _save(
     facts = _source_access(applied)
     for path in sorted(model.raw_study.glob("*.npz")):
         if path.name not in {f"{model.study_key(c)}.npz" for c in (MODEL, ENSEMBLE_MEAN)}:
-            shutil.copyfile(path, folder / path.name)
+            with replacing(folder / path.name) as aside:
+                shutil.copyfile(path, aside)
             continue
         study = Study.load(path)
         given = dict(predictions)

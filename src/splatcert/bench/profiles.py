@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from splatcert.artefacts import ordinary
 from splatcert.bench.settings import (
     BenchConfig,
     BenchError,
@@ -28,6 +29,7 @@ else:  # the same parser under its name before it entered the standard library
     import tomli as tomllib  # type: ignore[import-not-found]
 
 MAX_BYTES = 1 << 20
+MOST_DOTS = 1_000
 
 MADE_SCENES = (
     SceneEntry(name="made-1", family="one", made=1, densities=("vanilla",)),
@@ -71,7 +73,7 @@ def read_config(path: Path) -> BenchConfig:
     """The bench that a TOML file describes; a key that is none is refused by its name."""
     content = _read(path)
     name = content.pop("profile", None)
-    if name not in PROFILES:
+    if not isinstance(name, str) or name not in PROFILES:
         raise BenchError(
             f"{path}: profile must be one of {', '.join(PROFILES)}, got {name!r}.\n"
             '  Begin the file with a line such as profile = "cpu".'
@@ -107,13 +109,23 @@ def _filled(default: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise BenchError(f"{path} is too large for a bench's settings")
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        if ordinary(path).stat().st_size > MAX_BYTES:
+            raise BenchError(
+                f"{path} has more than {MAX_BYTES} bytes, too many for a bench's settings.\n"
+                "  Is it the right file? benchmarks/cpu.toml is an example."
+            )
+        text = path.read_text(encoding="utf-8")
+        if max(line.count(".") for line in [*text.splitlines(), ""]) > MOST_DOTS:
+            raise ValueError("a line has dots without end")  # slow to parse, and never meant
+        return tomllib.loads(text)
+    except BenchError:
+        raise
     except OSError as error:
         raise BenchError(
             f"cannot read {path}: {error.strerror or error}.\n"
             "  A bench is described by a TOML file; benchmarks/cpu.toml is one."
         ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BenchError(f"{path} is not valid TOML: {error}.") from None
+    except (ValueError, RecursionError) as error:  # also digits without end, and deep nesting
+        raise BenchError(
+            f"{path} is not valid TOML: {error}.\n  docs/bench.md shows such a file."
+        ) from None

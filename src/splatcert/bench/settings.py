@@ -8,18 +8,43 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from splatcert.config import FieldConfig, LearnConfig, TrainConfig
+from splatcert.certificate.measure import BETAS
+from splatcert.config import (
+    LARGEST_COUNT,
+    LARGEST_SEED,
+    FieldConfig,
+    LearnConfig,
+    TrainConfig,
+)
 from splatcert.conformal.levels import parse_level
 from splatcert.errors import InputError
+from splatcert.scene.cameras import MAX_SIDE
 
 Density = Literal["fastgs", "vanilla"]
 MAIN_DENSITY: Density = "fastgs"
-FORBIDDEN = set('/\\:*?"<>|') | {" "}
-"""Characters that a scene's name may not have, since it becomes a folder."""
+FORBIDDEN = set('/\\:*?"<>|+') | {" "}
+"""Characters that a name may not have, since it becomes a folder; a + joins scene and rule."""
+RESERVED = "learn"
+LONGEST_NAME = 100
+LARGEST_ENSEMBLE = 100
+LARGEST_MADE = 4_096
+"""Side of a made photograph."""
 
 
 class BenchError(InputError):
     """A bench that cannot be run as it was asked for."""
+
+
+def _require_name(kind: str, name: str) -> None:
+    """Refuse what would be no folder, or one elsewhere."""
+    usual = name.isprintable() and not FORBIDDEN & set(name) and not name.startswith(".")
+    if not (0 < len(name) <= LONGEST_NAME and usual):
+        raise BenchError(f"a {kind}'s name becomes a folder, and {name[:LONGEST_NAME]!r} cannot be")
+
+
+def _require_range(name: str, value: int, least: int, most: int) -> None:
+    if not least <= value <= most:
+        raise BenchError(f"{name} must be {least} to {most}, got {value}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,10 +66,18 @@ class SceneEntry:
     """Seed of a made scene, in place of a capture."""
 
     def __post_init__(self) -> None:
-        if not self.name or FORBIDDEN & set(self.name) or self.name.startswith("."):
-            raise BenchError(f"a scene's name becomes a folder, and {self.name!r} cannot be one")
+        _require_name("scene", self.name)
+        if self.name.partition(".")[0] == RESERVED:
+            raise BenchError(f"a scene cannot be called {self.name}: jobs of pools are")
+        for kind in ("family", "path", "model", "images"):
+            if not (getattr(self, kind) or "").isprintable():
+                raise BenchError(f"scene {self.name}: its {kind} has control characters")
+        if len(set(self.densities)) < len(self.densities):
+            raise BenchError(f"scene {self.name}: its densities name one rule twice")
         if (self.path is None) == (self.made is None):
             raise BenchError(f"scene {self.name}: give either path or made")
+        if self.made is not None:
+            _require_range("made", self.made, 0, LARGEST_SEED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +93,9 @@ class PoolEntry:
     prior: Literal["magnitude", "flat"] | None = None
     """What is learned departures from, where other than in `[learn]`."""
 
+    def __post_init__(self) -> None:
+        _require_name("pool", self.name)
+
 
 @dataclass(frozen=True, kw_only=True)
 class CaptureSettings:
@@ -69,6 +105,10 @@ class CaptureSettings:
     """Longest side in pixels; 0 for photographs as they are."""
     holdout: int = 8
     """Every so many photographs, by name, are held out."""
+
+    def __post_init__(self) -> None:
+        _require_range("capture.resolution", self.resolution, 0, MAX_SIDE)
+        _require_range("capture.holdout", self.holdout, 2, LARGEST_COUNT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +127,17 @@ class MemberSettings:
     """Most Gaussians of a member; 0 for as many as the main model may have."""
     folds: int = 0
     """Fold models for the out-of-fold target, of the members' size; 0 for none."""
+
+    def __post_init__(self) -> None:
+        _require_range("members.count", self.count, 0, LARGEST_ENSEMBLE)
+        if self.count == 1:
+            raise BenchError("members.count must be 0 (no ensemble) or 2 and more, got 1")
+        _require_range("members.resolution", self.resolution, 0, MAX_SIDE)
+        _require_range("members.folds", self.folds, 0, LARGEST_ENSEMBLE)
+        if self.folds == 1:
+            raise BenchError("members.folds must be 0 (none) or 2 and more, got 1")
+        if self.iterations < 1 or self.max_gaussians < 0:
+            raise BenchError("members.iterations must be positive, members.max_gaussians 0 or more")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +158,8 @@ class StudySettings:
             parse_level(beta, "beta")
         if "1/10" not in self.betas:
             raise BenchError("study.betas must contain 1/10, at which everything is compared")
+        _require_range("study.timed_views", self.timed_views, 1, LARGEST_COUNT)
+        _require_range("study.repeats", self.repeats, 1, LARGEST_COUNT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,6 +174,11 @@ class EvaluateSettings:
     """Resamples of the scenes."""
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        for name in ("splits", "native_splits", "bootstrap"):
+            _require_range(f"evaluate.{name}", getattr(self, name), 1, LARGEST_COUNT)
+        _require_range("evaluate.seed", self.seed, 0, LARGEST_SEED)
+
 
 @dataclass(frozen=True, kw_only=True)
 class MadeSettings:
@@ -130,6 +188,12 @@ class MadeSettings:
     width: int = 48
     height: int = 32
     gaussians: int = 1_500
+
+    def __post_init__(self) -> None:
+        _require_range("made.views", self.views, 2, 1_000)
+        _require_range("made.width", self.width, 1, LARGEST_MADE)
+        _require_range("made.height", self.height, 1, LARGEST_MADE)
+        _require_range("made.gaussians", self.gaussians, 1, LARGEST_COUNT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,6 +226,9 @@ class BenchConfig:
                 f"train.density is {MAIN_DENSITY} in a bench, as in the paper's main tables; for "
                 f'another rule beside it, give scenes densities = ["{self.train.density}"]'
             )
+        if parse_level(self.learn.beta, "learn.beta") not in BETAS:
+            listed = ", ".join(map(str, BETAS))
+            raise BenchError(f"learn.beta must be one of {listed}, got {self.learn.beta}")
         known = {entry.name for entry in self.scene}
         for entry in self.pool:
             if unknown := [n for n in (*entry.sources, *entry.targets) if n not in known]:

@@ -24,6 +24,15 @@ HeldOutBy = Literal["model", "user", "assumed"]
 held them out, or nobody."""
 
 
+MOST = 1e30
+"""Largest number that a threshold, score or factor can mean: with it, widths stay finite."""
+
+
+def is_width(value: float) -> bool:
+    """Whether a number can be a threshold or a score."""
+    return 0 <= value <= MOST or value == math.inf
+
+
 class RecordError(InputError):
     """An entry of a certificate that can mean nothing."""
 
@@ -46,8 +55,10 @@ class Guarantee:
     """The same in words."""
 
     def __post_init__(self) -> None:
-        if not self.threshold >= 0:
-            raise RecordError(f"the threshold must be at least 0, got {self.threshold}")
+        if not is_width(self.threshold):
+            raise RecordError(
+                f"the threshold must be 0 to {MOST:g}, or infinite, got {self.threshold}"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,8 +88,8 @@ class QueryRecord:
     """a_v."""
 
     def __post_init__(self) -> None:
-        if not 0 < self.factor < math.inf:
-            raise RecordError(f"the factor must be positive and finite, got {self.factor}")
+        if not 1 / MOST <= self.factor <= MOST:
+            raise RecordError(f"the factor must be {1 / MOST:g} to {MOST:g}, got {self.factor}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,8 +103,8 @@ class CalibrationRecord(QueryRecord):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.score >= 0:
-            raise RecordError(f"the score must be at least 0, got {self.score}")
+        if not is_width(self.score):
+            raise RecordError(f"the score must be 0 to {MOST:g}, or infinite, got {self.score}")
 
 
 @dataclass(frozen=True, kw_only=True)

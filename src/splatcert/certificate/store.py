@@ -118,6 +118,7 @@ def load_certificate(path: str | Path, splats: Splats | None = None) -> Certific
     if splats is not None:
         _check_splats(record, splats, folder)
     fit, views = read_parts(folder, record)
+    _check_views(record, views, folder)
     return Certificate(record, fit, views, splats)
 
 
@@ -183,6 +184,22 @@ def read_parts(folder: Path, record: Record) -> tuple[FieldFit, SceneViews]:
     check_schema(record.scale.features, str(folder / MAIN))
     inputs = field_inputs(record.model, record.training, record.renderer, record.config.field)
     return load_field(folder / FIELD, gaussians=record.model.gaussians, inputs=inputs), views
+
+
+def _check_views(record: Record, views: SceneViews, folder: Path) -> None:
+    """Views and level that scores are looked up by; `verify` says what differs."""
+    held_out = [view.name for view in (*record.calibration, *record.unlabelled)]
+    training = [view.name for view in record.training]
+    if (
+        len({*held_out, *training}) < len(held_out) + len(training)
+        or training != list(views.training.names)
+        or sorted(held_out) != sorted(views.held_out.names)
+        or record.guarantee.beta not in views.betas
+    ):
+        raise CertificateError(
+            f"{folder / VIEWS} is not about the views and the level of {MAIN}.\n"
+            f"  splatcert verify {folder} says what no longer holds. Certify again, or restore it."
+        )
 
 
 def _check_renderer(record: Record, folder: Path) -> None:

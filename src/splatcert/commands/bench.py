@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from splatcert.jobs import Outcome
 
 
+SHOWN = 3
+"""Failed jobs that a message names; it has five lines."""
+
+
 class BenchFailedError(InputError):
     """Some jobs did not come to their end."""
 
@@ -75,7 +79,7 @@ class Bench:
             say("jobs", state.words())
         if state.failed:
             failed = [one for one in state.failed if one.begun]
-            shown = "\n  ".join(f"{one.job}: {first_line(one.why)}" for one in failed[:5])
+            shown = "\n  ".join(f"{one.job}: {first_line(one.why)}" for one in failed[:SHOWN])
             raise BenchFailedError(
                 f"{len(failed)} of {state.total} jobs failed, so {len(state.failed) - len(failed)} "
                 f"others could not begin:\n  {shown}\n"

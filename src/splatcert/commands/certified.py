@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from splatcert.artefacts import write_text_whole
+from splatcert.artefacts import ordinary, write_text_whole
 from splatcert.certificate.certificate import Certificate, CertificateError
 from splatcert.certificate.provenance import splats_hash
 from splatcert.certificate.record import Record
@@ -23,6 +23,8 @@ from splatcert.splats.transform import FrameError
 PLACES = "places.json"
 """Beside a certificate: where capture and model were. A hint that nothing rests on: a model is
 recognised by its content."""
+LONGEST_PLACES = 1 << 16
+"""Bytes that are read of it."""
 
 
 def is_certificate(path: Path) -> bool:
@@ -43,10 +45,11 @@ def remember_places(certificate: Path, data: Path, model: Path) -> None:
 def remembered(certificate: Path, what: str) -> Path | None:
     """The place of the `data` or `model` of a certificate, if it is known and still there."""
     try:
-        place = json.loads((certificate / PLACES).read_text(encoding="utf-8"))[what]
+        with ordinary(certificate / PLACES).open("rb") as file:
+            place = json.loads(file.read(LONGEST_PLACES))[what]
         path = Path(os.path.normpath(certificate / place))
         return path if path.exists() else None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 

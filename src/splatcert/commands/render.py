@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 Colour = tuple[float, float, float]
 Row = dict[str, Any]
+LONGEST_NAME = 200
+"""Bytes of a file's name; systems allow 255, and suffixes are added."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,13 +178,18 @@ def job_file(rows: list[Row]) -> str:
     return next(iter(rows[0]["files"].values()))
 
 
+def _is_unicode(name: str) -> bool:
+    return not any("\ud800" <= c <= "\udfff" for c in name)
+
+
 def picture_names(names: Iterable[str]) -> dict[str, str]:
     """A file name without suffix below the output folder for each view, none twice."""
     stems = {name: PurePosixPath(name.replace("\\", "/")) for name in names}
     for name, stem in stems.items():
         if stem.is_absolute() or ".." in stem.parts or not stem.name:
             raise OptionError(f"the view name {name!r} would be written outside the output folder.")
-        if "\0" in name:
+        encoded = [part.encode("utf-8", "surrogatepass") for part in stem.parts]
+        if "\0" in name or not _is_unicode(name) or max(map(len, encoded)) > LONGEST_NAME:
             raise OptionError(f"the view name {name!r:.80} is no name of a file.\n  Rename it.")
     short = {name: str(stem.with_suffix("")) for name, stem in stems.items()}
     return (

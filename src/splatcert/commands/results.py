@@ -31,13 +31,13 @@ class Results:
 
     def run(self) -> None:
         """Compute again what the studies allow, and write the page."""
-        from splatcert.evaluate.results import RESULTS, compute_again, publish, read_json
+        from splatcert.evaluate.results import compute_again, publish, read_results
 
         whole = (self.folder / "studies").is_dir()
         if whole:
             results = compute_again(self.folder)
         else:
-            results = read_json(self.folder / RESULTS, "results")
+            results = read_results(self.folder)
         if self.page is not None:
             publish(self.folder, self.page)
         pages = [self.folder / "results.md" if whole else None, self.page]

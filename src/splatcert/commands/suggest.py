@@ -27,6 +27,7 @@ LARGEST = 100
 SHOWN = 6
 """Suggestions with a small render in the picture."""
 MAP, PANEL, LEGEND, LINE = 760, 300, 88, 24
+TALLEST = 3 * PANEL
 """Sizes in the picture, in pixels."""
 
 
@@ -81,9 +82,10 @@ class Suggest:
         from splatcert.commands.pictures import save_png
         from splatcert.scene.camera_files import write_cameras
 
+        drawn = picture(certificate, found)
         write_cameras(folder, {f"{one.name}.png": one.camera for one in found})
         write_text_whole(folder / "suggestions.json", json.dumps(facts(found), indent=1) + "\n")
-        save_png(folder / "suggestions.png", picture(certificate, found))
+        save_png(folder / "suggestions.png", drawn)
 
 
 def facts(found: Sequence[Suggestion]) -> dict[str, Any]:
@@ -158,7 +160,7 @@ def panels(
 
     font, drawn = ImageFont.load_default(size=14), []
     camera = found[0].camera
-    size = PANEL, max(1, round(PANEL * camera.height / camera.width))
+    size = PANEL, min(max(1, round(PANEL * camera.height / camera.width)), TALLEST)
     for place, one in enumerate(found, 1):
         boxes = certificate.predict(one.camera)
         sheet = Image.new("RGB", (2 * PANEL + 16, size[1] + 30), PAPER)

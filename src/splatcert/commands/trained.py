@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from splatcert.artefacts import ordinary
 from splatcert.certificate.plain import from_plain
 from splatcert.certificate.record import HandOver, HeldOutBy
 from splatcert.commands.options import CaptureOptions
@@ -69,7 +70,7 @@ def training_of(model: Path) -> Training:
 def _own_run(path: Path) -> Training:
     """A run of `splatcert train`."""
     try:
-        record: Any = json.loads(path.read_text())
+        record: Any = json.loads(ordinary(path).read_text())
         request = record["request"]
         names = {key: tuple(map(str, request[key])) for key in ("training_views", "held_out_views")}
         sides = [int(side) for size in request["sizes"] for side in size]

@@ -58,7 +58,10 @@ class BenchStudies:
         """Counted ratios of a study."""
         if study.key not in self.ratios:
             raise MissingError(f"the ratios of study {study.key} were not kept")
-        return self.ratios[study.key]
+        counts = self.ratios[study.key]
+        if any(len(counted) != len(study) for counted in counts.maps.values()):
+            raise MissingError(f"the ratios of study {study.key} are of other views")
+        return counts
 
     def _of(self, backbone: str, centre: str) -> tuple[Study, ...]:
         found = [s for s in self.studies if (s.backbone, s.centre) == (backbone, centre)]

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from splatcert.artefacts import replacing
 from splatcert.errors import InputError
+from splatcert.evaluate.archive import LONGEST_REASON, UNUSABLE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,13 +56,27 @@ class FigureError(InputError):
     """A figure that cannot be drawn."""
 
 
-def write_chart(path: Path, name: str, data: Mapping[str, Any]) -> None:
-    """Draw one chart from its numbers."""
+def write_charts(folder: Path, charts: Sequence[Mapping[str, Any]]) -> None:
+    """Draw charts from their numbers; one that cannot be drawn leaves no file of any."""
+    with ExitStack() as drawn:
+        for chart in charts:
+            name = chart["name"]
+            size = (8.2, 3.9) if name == "coverage" else (7.4, 3.8)
+            figure = drawn.enter_context(_figure(size, folder / f"{name}.png"))
+            _draw(figure.add_subplot(), name, chart["data"])
+
+
+def _draw(axes: Axes, name: str, data: Mapping[str, Any]) -> None:
+    remedy = "Run splatcert bench again: it writes results.json anew."
     if name not in DRAWINGS:
-        raise FigureError(f"there is no chart {name!r}, only {', '.join(DRAWINGS)}")
-    size = (8.2, 3.9) if name == "coverage" else (7.4, 3.8)
-    with _figure(size, path) as figure:
-        DRAWINGS[name](figure.add_subplot(), data)
+        raise FigureError(f"there is no chart {name!r}, only {', '.join(DRAWINGS)}.\n  {remedy}")
+    try:
+        DRAWINGS[name](axes, data)
+    except UNUSABLE as error:  # the numbers are a file's, which others may have written
+        reason = repr(error)[:LONGEST_REASON]
+        raise FigureError(
+            f"the chart {name} cannot be drawn from its numbers: {reason}.\n  {remedy}"
+        ) from error
 
 
 def write_panel(path: Path, panel: Panel) -> None:
@@ -108,7 +123,7 @@ def _draw_distribution(axes: Axes, data: Mapping[str, Any]) -> None:
     axes.plot(100 * share, 100 * below, "o", markersize=8, markerfacecolor="white", color=INK)
     axes.set(xlabel="pixels of a view inside their boxes (%)", ylabel="test views up to there (%)")
     axes.set(xlim=(70, 100), ylim=(0, 100))
-    axes.legend(loc="upper left")
+    _add_legend(axes, loc="upper left")
 
 
 def _draw_coverage(axes: Axes, data: Mapping[str, Any]) -> None:
@@ -132,7 +147,7 @@ def _draw_coverage(axes: Axes, data: Mapping[str, Any]) -> None:
     axes.grid(axis="x", visible=False)
     axes.set(ylabel="view-event coverage (%)")
     axes.margins(y=0.12)
-    axes.legend(loc="upper center", ncols=4, bbox_to_anchor=(0.5, -0.16))
+    _add_legend(axes, loc="upper center", ncols=4, bbox_to_anchor=(0.5, -0.16))
 
 
 def _draw_strips(axes: Axes, data: Mapping[str, Any]) -> None:
@@ -150,6 +165,12 @@ def _draw_strips(axes: Axes, data: Mapping[str, Any]) -> None:
     axes.set_yticklabels([_text(strip["label"]) for strip in reversed(strips)])
     axes.grid(axis="y", visible=False)
     axes.set(xlabel="width saved against the constant scale (%)", ylim=(-0.6, len(strips) - 0.4))
+
+
+def _add_legend(axes: Axes, **where: Any) -> None:
+    """Unless there is nothing to explain."""
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(**where)
 
 
 DRAWINGS: Mapping[str, Callable[[Axes, Mapping[str, Any]], None]] = {

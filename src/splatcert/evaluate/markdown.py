@@ -11,7 +11,7 @@ def markdown_table(table: Table) -> str:
     heads = [table.row_head, *(_head(column) for column in table.columns)]
     lines = [_line(heads), _line(["---", *("--:" for _ in table.columns)])]
     lines += [_line(_row(row, table.columns)) for row in table.rows]
-    return "\n".join([*lines, "", " ".join(table.remarks)]).rstrip() + "\n"
+    return no_html("\n".join([*lines, "", " ".join(table.remarks)]).rstrip()) + "\n"
 
 
 def _head(column: Column) -> str:
@@ -33,4 +33,14 @@ def _cell(cell: Cell, column: Column) -> str:
 
 
 def _line(cells: list[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(map(plain_cell, cells)) + " |"
+
+
+def plain_cell(text: str) -> str:
+    """Text that stays in its cell."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def no_html(text: str) -> str:
+    """Markdown that holds no element: names in it come from files."""
+    return text.replace("<", "&lt;")

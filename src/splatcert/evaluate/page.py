@@ -9,7 +9,7 @@ from typing import Any
 
 from splatcert.conformal.levels import in_percent
 from splatcert.evaluate.bench_studies import MODEL
-from splatcert.evaluate.markdown import markdown_table
+from splatcert.evaluate.markdown import markdown_table, no_html, plain_cell
 from splatcert.evaluate.paper import paper_range
 from splatcert.evaluate.table import Table, written
 from splatcert.evaluate.table_json import table_from_plain
@@ -53,7 +53,7 @@ def results_page(
     timed = times or {"tables": [], "missing": {}, "machine": {}}
     tables = {t["name"]: table_from_plain(t) for t in [*results["tables"], *timed["tables"]]}
     pictures = {p["name"]: p for p in [*results["charts"], *results["pictures"]]}
-    parts = [INTRODUCTION, _summary(tables, results["protocol"]), _setting(results, timed)]
+    parts = [_summary(tables, results["protocol"]), _setting(results, timed)]
     for title, names in SECTIONS:
         known = [name for name in names if name in tables or name in pictures]
         if known:
@@ -65,7 +65,7 @@ def results_page(
                 parts.append(_picture(pictures[name], figures))
     parts.append(_missing({**results["missing"], **timed["missing"]}))
     parts.append(_again(results))
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return "\n\n".join([INTRODUCTION, *(no_html(part) for part in parts if part)]) + "\n"
 
 
 def _table(table: Table) -> str:
@@ -75,7 +75,8 @@ def _table(table: Table) -> str:
 
 def _picture(picture: Mapping[str, Any], figures: str) -> str:
     name, title = picture["name"], picture["title"]
-    return f"### {title}\n\n![{title}]({figures}/{name}.png)\n\n{picture['caption']}"
+    title = plain_cell(title)
+    return f"### {title}\n\n![{title}]({figures}/{name}.png)\n\n{plain_cell(picture['caption'])}"
 
 
 def _summary(tables: Mapping[str, Table], protocol: Mapping[str, Any]) -> str:
@@ -119,7 +120,10 @@ def _setting(results: Mapping[str, Any], times: Mapping[str, Any]) -> str:
         **results["settings"],
         **{f"machine: {name}": value for name, value in times["machine"].items()},
     }
-    rows = [f"| {name.replace('_', ' ')} | {_plain(value)} |" for name, value in facts.items()]
+    rows = [
+        f"| {plain_cell(name.replace('_', ' '))} | {plain_cell(_plain(value))} |"
+        for name, value in facts.items()
+    ]
     return "\n".join(["| | |", "|---|---|", *rows])
 
 
@@ -143,7 +147,10 @@ def _plain(value: object) -> str:
 def _missing(missing: Mapping[str, str]) -> str:
     if not missing:
         return ""
-    reasons = [f"- `{name}`: {why.splitlines()[0]}" for name, why in sorted(missing.items())]
+    reasons = [
+        f"- `{plain_cell(name)}`: {plain_cell(why.splitlines()[0])}"
+        for name, why in sorted(missing.items())
+    ]
     return "\n".join(["## Not made", "", "From these studies could not be made:", "", *reasons])
 
 

@@ -122,6 +122,7 @@ def _pictured(bench: BenchStudies, views: int) -> tuple[Evidence, dict[str, list
     evidence = bench.main.where(
         lambda study: (
             len(pictured.get(study.key, [])) >= views
+            and all(picture.name in study.names for picture in pictured[study.key])
             and bench.main.can("full", study)
             and calibration_size(len(study)) + views <= len(study)
         )

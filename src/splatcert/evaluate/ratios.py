@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from splatcert.artefacts import ArtefactError
-from splatcert.evaluate.archive import read_archive, unusable, write_archive
+from splatcert.evaluate.archive import UNUSABLE, read_archive, unusable, write_archive
+from splatcert.scale import LAMBDA_GRID
 
 FORMAT = "splatcert ratios"
 VERSION = 1
@@ -60,8 +61,11 @@ class RatioCounts:
             if str(arrays["format"]) != f"{FORMAT} {VERSION}":
                 raise ArtefactError(f"it is {str(arrays['format'])!r}")
             maps = {n.removeprefix("map."): a for n, a in arrays.items() if n.startswith("map.")}
-            if any(a.ndim != 3 or a.shape[2] != BINS for a in maps.values()):
-                raise ArtefactError(f"counts must be [V, lambdas, {BINS}]")
+            shape = len(LAMBDA_GRID), BINS
+            if any(a.dtype.kind != "u" or a.shape[1:] != shape for a in maps.values()):
+                raise ArtefactError(f"counts must be whole, [V, {shape[0]}, {BINS}]")
+            if any(not a.any(axis=2).all() for a in maps.values()):
+                raise ArtefactError("a view has no pixels")
             return cls(str(arrays["study"]), maps)
-        except (KeyError, ValueError) as error:
+        except UNUSABLE as error:
             raise unusable(path, "ratios", error) from error

@@ -10,14 +10,17 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
-from splatcert.artefacts import ArtefactError, replacing, write_text_whole
+from splatcert.artefacts import ArtefactError, ordinary, replacing, write_text_whole
+from splatcert.config import LARGEST_COUNT, LARGEST_SEED
 from splatcert.conformal.levels import parse_level
 from splatcert.errors import InputError
+from splatcert.evaluate.archive import LONGEST_REASON, UNUSABLE
 from splatcert.evaluate.bench_studies import BenchStudies, read_studies, too_small
 from splatcert.evaluate.charts import CHARTS, Chart
 from splatcert.evaluate.evidence import Protocol
@@ -29,11 +32,13 @@ from splatcert.evaluate.pictures import ViewPicture
 from splatcert.evaluate.ratios import RatioCounts
 from splatcert.evaluate.study import Study
 from splatcert.evaluate.table import Table
-from splatcert.evaluate.table_json import table_from_plain, table_to_plain
+from splatcert.evaluate.table_json import file_name, table_from_plain, table_to_plain
 from splatcert.evaluate.tables import TABLES, TIMES
 
 FORMAT, TIMES_FORMAT, VERSION = "splatcert results", "splatcert times", 1
 RESULTS, TIMES_FILE = "results.json", "times.json"
+MAX_BYTES = 1 << 28
+"""Largest file of results that is read."""
 TIMED = ("latency.", "seconds.")
 """Facts that another run would give otherwise."""
 
@@ -59,7 +64,7 @@ def write_results(
 
 def compute_again(folder: Path) -> dict[str, Any]:
     """Everything of a bench again from its stored studies; times stay as they were measured."""
-    earlier = read_json(folder / RESULTS, "results")
+    earlier = read_results(folder)
     bench = read_studies(folder / "studies", _protocol(earlier["protocol"]))
     results, times = make_results(bench, earlier["settings"]), read_times(folder)
     write_json(folder / RESULTS, results)
@@ -72,10 +77,10 @@ def publish(folder: Path, page: Path) -> None:
 
     Charts are drawn from their numbers; pictures are copied from the bench if it has them.
     """
-    results, times = read_json(folder / RESULTS, "results"), read_times(folder)
+    results, times = read_results(folder), read_times(folder)
     figures = page.with_suffix("")
-    write_text_whole(page, results_page(results, times, figures=figures.name))
     write_figures(figures, results)
+    write_text_whole(page, results_page(results, times, figures=figures.name))
     for picture in results["pictures"]:
         drawn = folder / "figures" / f"{picture['name']}.png"
         if drawn.is_file():
@@ -83,11 +88,41 @@ def publish(folder: Path, page: Path) -> None:
                 aside.write_bytes(drawn.read_bytes())
 
 
+def read_results(folder: Path) -> dict[str, Any]:
+    """What a bench has stored, refused unless page, tables and figures can be made of it."""
+    content = read_json(folder / RESULTS, "results")
+    with _usable(folder / RESULTS, "results"):
+        _protocol(content["protocol"])
+        for figure in [*content["charts"], *content["pictures"]]:
+            file_name(figure["name"])
+        results_page(content)
+    return content
+
+
 def read_times(folder: Path) -> dict[str, Any]:
     """Tables that show a time, if any were measured."""
+    content: dict[str, Any] = {"machine": {}, "tables": [], "missing": {}}
     if not (folder / TIMES_FILE).is_file():
-        return {"machine": {}, "tables": [], "missing": {}}
-    return read_json(folder / TIMES_FILE, "times")
+        return content
+    content = read_json(folder / TIMES_FILE, "times")
+    with _usable(folder / TIMES_FILE, "times"):
+        _ = [markdown_table(table_from_plain(plain)) for plain in content["tables"]]
+        _ = [why.splitlines()[0] for why in content["missing"].values()]
+        _ = content["machine"].items()
+    return content
+
+
+@contextmanager
+def _usable(path: Path, kind: str) -> Iterator[None]:
+    """Refuse content that cannot be used as what it says it is."""
+    try:
+        yield
+    except UNUSABLE as error:
+        reason = (str(error) or type(error).__name__).splitlines()[0][:LONGEST_REASON]
+        raise ArtefactError(
+            f"{path} cannot be used as {kind}: {reason}.\n"
+            "  It was edited or damaged: restore it, or run splatcert bench again."
+        ) from error
 
 
 def make_results(bench: BenchStudies, settings: Mapping[str, str]) -> dict[str, Any]:
@@ -136,11 +171,10 @@ def write_figures(
     folder: Path, results: Mapping[str, Any], bench: BenchStudies | None = None
 ) -> None:
     """Draw every chart from its numbers and, if their maps are there, the pictures."""
-    from splatcert.evaluate.figures import write_chart, write_panel
+    from splatcert.evaluate.figures import write_charts, write_panel
 
     folder.mkdir(parents=True, exist_ok=True)
-    for chart in results["charts"]:
-        write_chart(folder / f"{chart['name']}.png", chart["name"], chart["data"])
+    write_charts(folder, results["charts"])
     if bench is not None:
         for picture in results["pictures"]:
             write_panel(folder / f"{picture['name']}.png", PANELS[picture["name"]](bench))
@@ -156,14 +190,24 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 def read_json(path: Path, kind: str) -> dict[str, Any]:
     """Read results or times that were written here."""
     try:
+        if ordinary(path).stat().st_size > MAX_BYTES:
+            raise ValueError(f"it has more than {MAX_BYTES} bytes")
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ArtefactError(f"there are no {kind} at {path}") from None
+        raise ArtefactError(
+            f"there are no {kind} at {path}.\n  Give a folder that splatcert bench has written."
+        ) from None
     except (OSError, ValueError, RecursionError) as error:
-        raise ArtefactError(f"{path} cannot be read as {kind}: {error}") from error
+        raise ArtefactError(
+            f"{path} cannot be read as {kind}: {error}.\n"
+            "  It is damaged: restore it, or run splatcert bench again."
+        ) from error
     found = (content.get("format"), content.get("version")) if isinstance(content, dict) else None
     if found != (f"splatcert {kind}", VERSION):
-        raise ArtefactError(f"{path} holds {found}, not {kind} of version {VERSION}.")
+        raise ArtefactError(
+            f"{path} holds {str(found)[:LONGEST_REASON]}, not {kind} of version {VERSION}.\n"
+            "  Give a folder that this version of splatcert bench has written."
+        )
     return content
 
 
@@ -201,6 +245,10 @@ def _plain_protocol(protocol: Protocol) -> dict[str, Any]:
 def _protocol(plain: Mapping[str, Any]) -> Protocol:
     alpha, beta = (parse_level(plain[name], name) for name in ("alpha", "beta"))
     counts = {name: int(value) for name, value in plain.items() if name not in ("alpha", "beta")}
+    for name, count in counts.items():
+        least, most = (0, LARGEST_SEED) if name == "seed" else (1, LARGEST_COUNT)
+        if not least <= count <= most:
+            raise ArtefactError(f"{name} must be {least} to {most}, got {count}")
     return Protocol(alpha, beta, **counts)
 
 

@@ -13,14 +13,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from splatcert.conformal.levels import Level, parse_level
 from splatcert.errors import InputError
-from splatcert.evaluate.archive import Arrays, read_archive, unusable, write_archive
+from splatcert.evaluate.archive import UNUSABLE, Arrays, read_archive, unusable, write_archive
 from splatcert.scale import LAMBDA_GRID
 
 FORMAT = "splatcert study"
@@ -51,6 +51,20 @@ FACTS = {
 """Single numbers a study may know, by name; a table leaves out what is unknown."""
 GROUPS = ("training", "source", "calibration", "test")
 KINDS = ("image", "pose", "features", "selection")
+
+WHOLE = ("pixels", "native")
+"""Arrays of whole numbers; all others are real."""
+
+MOST = 1e30
+RANGES = {
+    "pixels": (1, 2**40),
+    "scores": (0.0, MOST),
+    "means": (1 / MOST, MOST),
+    "field_means": (0.0, MOST),
+    "raw": (1 / MOST, MOST),
+    "native": (0, 2**40),
+}
+"""What numbers can be: a mean of a positive map is positive, and nothing is without end."""
 
 Reading = Literal["", "gaussian", "residual"]
 Array = NDArray[np.float64]
@@ -134,13 +148,21 @@ class Study:
     def __post_init__(self) -> None:
         if SHAPE not in self.maps:
             raise StudyError(f"study of {self.scene}: the map {SHAPE!r} is missing")
+        if len(set(self.names)) < len(self.names):
+            raise StudyError(f"study of {self.scene}: two views have one name")
         for name, shape, array in self._shapes():
-            if array.size and array.shape != shape:
-                raise StudyError(
-                    f"study of {self.scene}: {name} is {array.shape}, expected {shape}"
-                )
-            if array.size and not (np.isfinite(array).all() or name == "psnr"):
+            entry = name.rpartition(".")[2]
+            kinds = "iu" if entry in WHOLE else "f"
+            if array.dtype.kind not in kinds or (array.shape != shape and array.size):
+                found = f"{array.dtype} {array.shape}"
+                raise StudyError(f"study of {self.scene}: {name} is {found}, expected {shape}")
+            if not array.size and self.names and not _may_be_unknown(name):
+                raise StudyError(f"study of {self.scene}: {name} is empty")
+            if not (np.isfinite(array).all() or name == "psnr"):
                 raise StudyError(f"study of {self.scene}: {name} is not finite everywhere")
+            least, most = RANGES.get(entry, (-np.inf, np.inf))
+            if array.size and not least <= array.min() <= array.max() <= most:
+                raise StudyError(f"study of {self.scene}: {name} must be {least:g} to {most:g}")
 
     @property
     def key(self) -> str:
@@ -200,7 +222,7 @@ class Study:
         arrays = read_archive(path, "a study")
         try:
             return _study(json.loads(str(arrays["header"])), arrays)
-        except (KeyError, ValueError, TypeError, AttributeError) as error:
+        except UNUSABLE as error:
             raise unusable(path, "a study", error) from error
 
     def _shapes(self) -> list[tuple[str, tuple[int, ...], NDArray[Any]]]:
@@ -218,6 +240,15 @@ class Study:
                     shape = shapes.get((kind, entry), (views,))
                     listed.append((f"{kind}.{name}.{entry}", shape, getattr(holder, entry)))
         return listed
+
+
+def _may_be_unknown(name: str) -> bool:
+    """Whether an array may be empty where there are views."""
+    kind, _, rest = name.partition(".")
+    entry = rest.rpartition(".")[2]
+    return entry in ("ause", "spearman", "native") or (
+        kind == "prediction" and entry in ("scores", "means")
+    )
 
 
 def _arrays_of(kind: type[MapScores] | type[Prediction]) -> list[str]:
@@ -239,21 +270,21 @@ def _study(header: dict[str, Any], arrays: Arrays) -> Study:
         found = f"{header['format']} {header['version']}"
         raise StudyError(f"it is {found!r}, this program reads '{FORMAT} {VERSION}'")
     if header["lambdas"] != [str(value) for value in LAMBDA_GRID]:
-        raise StudyError(f"its shrinkages are {header['lambdas']}, not {LAMBDA_GRID}")
+        raise StudyError(f"its shrinkages are not {', '.join(map(str, LAMBDA_GRID))}")
     maps = {
         name: MapScores(
             **{entry: arrays[f"map.{name}.{entry}"] for entry in _arrays_of(MapScores)},
-            unit=float(plain["unit"]),
-            reading=plain["reading"],
+            unit=_unit(plain["unit"]),
+            reading=_reading(plain["reading"]),
         )
         for name, plain in header["maps"].items()
     }
     predictions = {
         name: Prediction(
             **{entry: arrays[f"prediction.{name}.{entry}"] for entry in _arrays_of(Prediction)},
-            lambda_a=Fraction(plain["lambda_a"]),
-            lambda_b=Fraction(plain["lambda_b"]),
-            sources=tuple(plain["sources"]),
+            lambda_a=_shrinkage(plain["lambda_a"]),
+            lambda_b=_shrinkage(plain["lambda_b"]),
+            sources=_words(plain["sources"]),
             ridge=float(plain["ridge"]),
         )
         for name, plain in header["predictions"].items()
@@ -263,7 +294,7 @@ def _study(header: dict[str, Any], arrays: Arrays) -> Study:
         family=str(header["family"]),
         backbone=str(header["backbone"]),
         centre=str(header["centre"]),
-        names=tuple(header["names"]),
+        names=_words(header["names"]),
         betas=tuple(parse_level(text, "beta") for text in header["betas"]),
         pixels=arrays["pixels"],
         psnr=arrays["psnr"],
@@ -271,6 +302,33 @@ def _study(header: dict[str, Any], arrays: Arrays) -> Study:
         maps=maps,
         predictions=predictions,
         facts={name: float(value) for name, value in header["facts"].items()},
-        settings=header["settings"],
-        hashes=header["hashes"],
+        settings={name: str(value) for name, value in header["settings"].items()},
+        hashes={name: str(value) for name, value in header["hashes"].items()},
     )
+
+
+def _unit(value: Any) -> float:
+    unit = float(value)
+    if not 1 / MOST <= unit <= MOST:
+        raise StudyError(f"a unit must be {1 / MOST:g} to {MOST:g}, got {unit:g}")
+    return unit
+
+
+def _reading(value: Any) -> Reading:
+    if value not in get_args(Reading):
+        raise StudyError(f"there is no reading {str(value)[:40]!r}")
+    return value
+
+
+def _shrinkage(text: str) -> Fraction:
+    """One of the grid; other texts, such as 1e999999999, are not computed."""
+    known = {str(value): value for value in LAMBDA_GRID}
+    if text not in known:
+        raise StudyError(f"a shrinkage must be one of {', '.join(known)}")
+    return known[text]
+
+
+def _words(values: Any) -> tuple[str, ...]:
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise StudyError("a list of names is expected")
+    return tuple(values)

@@ -4,10 +4,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
+import re
+from dataclasses import asdict, replace
 from typing import Any
 
 from splatcert.evaluate.table import Cell, Column, Figure, Row, Table, TableError
+
+FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
+MOST_DIGITS = 20
 
 
 def table_to_plain(table: Table) -> dict[str, Any]:
@@ -32,27 +36,52 @@ def table_to_plain(table: Table) -> dict[str, Any]:
 
 
 def table_from_plain(plain: Any) -> Table:
-    """The table that was written."""
+    """The table that was written; its name is one of a file, in no other folder."""
     try:
         return Table(
-            name=plain["name"],
-            title=plain["title"],
-            label=plain["label"],
-            row_head=plain["row_head"],
-            columns=tuple(Column(**column) for column in plain["columns"]),
+            name=file_name(plain["name"]),
+            title=_text(plain["title"]),
+            label=_text(plain["label"]),
+            row_head=_text(plain["row_head"]),
+            columns=tuple(map(_read_column, plain["columns"])),
             rows=tuple(
                 Row(
-                    row["label"],
-                    tuple(_read_cell(cell) for cell in row["cells"]),
-                    row.get("summary", False),
-                    row.get("digits"),
+                    _text(row["label"]),
+                    tuple(map(_read_cell, row["cells"])),
+                    bool(row.get("summary", False)),
+                    _digits(row.get("digits")),
                 )
                 for row in plain["rows"]
             ),
-            notes=tuple(plain["notes"]),
+            notes=tuple(map(_text, plain["notes"])),
         )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise TableError(f"this is no table that was written here: {error!r}") from error
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise TableError(f"this is no table of ours: {error!r}") from error
+
+
+def file_name(name: Any) -> str:
+    """A name of a table or figure, which becomes that of a file."""
+    if not isinstance(name, str) or not FILE_NAME.fullmatch(name):
+        raise TableError(f"{str(name)[:80]!r} is no name of a table or figure of ours")
+    return name
+
+
+def _read_column(plain: Any) -> Column:
+    column = Column(**plain)
+    _digits(column.digits)
+    return replace(column, name=_text(column.name), unit=_text(column.unit))
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TableError(f"a text is expected, got {str(value)[:40]!r}")
+    return value
+
+
+def _digits(value: Any) -> int | None:
+    if value is not None and not (isinstance(value, int) and 0 <= value <= MOST_DIGITS):
+        raise TableError(f"digits must be 0 to {MOST_DIGITS}, got {str(value)[:40]!r}")
+    return value
 
 
 def _cell(cell: Cell) -> dict[str, Any]:
@@ -65,8 +94,17 @@ def _cell(cell: Cell) -> dict[str, Any]:
 
 
 def _read_cell(plain: Any) -> Cell:
-    paper = Figure(*plain["paper"]) if "paper" in plain else None
-    return Cell(Figure(*plain["ours"]), paper, plain.get("best", False))
+    paper = _read_figure(plain["paper"]) if "paper" in plain else None
+    return Cell(_read_figure(plain["ours"]), paper, bool(plain.get("best", False)))
+
+
+def _read_figure(plain: Any) -> Figure:
+    figure = Figure(*plain)
+    if not isinstance(figure.value, str | int | float | None) or not all(
+        isinstance(end, int | float | None) for end in (figure.low, figure.high)
+    ):
+        raise TableError(f"a number or a word is expected, got {str(plain)[:40]!r}")
+    return figure
 
 
 def _figure(figure: Figure) -> list[Any]:

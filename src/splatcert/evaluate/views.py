@@ -158,9 +158,9 @@ class SceneViews:
 
 
 def _scene_views(arrays: Mapping[str, NDArray[Any]]) -> SceneViews:
-    lambdas = tuple(Fraction(text) for text in _texts(arrays["lambdas"]))
-    if lambdas != LAMBDA_GRID:
-        raise ViewTableError(f"its shrinkages are {lambdas}, not {LAMBDA_GRID}")
+    lambdas, ours = _texts(arrays["lambdas"]), tuple(str(value) for value in LAMBDA_GRID)
+    if lambdas != ours:
+        raise ViewTableError(f"its shrinkages are not {', '.join(ours)}")
     keys, values = _texts(arrays["hash_names"]), _texts(arrays["hashes"])
     return SceneViews(
         scene=str(arrays["scene"]),

@@ -8,7 +8,9 @@ the few kinds of node below are given a meaning.
 from __future__ import annotations
 
 import ast
+import math
 import operator
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -20,6 +22,7 @@ from numpy.typing import NDArray
 from splatcert.errors import InputError
 
 LONGEST = 500
+LARGEST = sys.float_info.max
 COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Lt: operator.lt,
     ast.LtE: operator.le,
@@ -100,7 +103,7 @@ class Rule:
         if isinstance(node, ast.Constant):
             number = node.value
             if isinstance(number, (int, float)) and not isinstance(number, bool):
-                return float(number)
+                return float(number) if abs(number) <= LARGEST else math.inf
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
             value = self._value(node.operand, columns)
             return np.negative(value) if isinstance(node.op, ast.USub) else value

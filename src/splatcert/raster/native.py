@@ -17,6 +17,9 @@ from splatcert.raster.interface import Contributors
 from splatcert.scene.cameras import Camera
 from splatcert.splats.gaussians import Splats
 
+MOST_THREADS = 1 << 16
+"""Beyond it a number is a slip of the pen; the pool itself stops earlier."""
+
 
 def threads() -> int:
     """How many threads a kernel may use."""
@@ -25,7 +28,7 @@ def threads() -> int:
 
 def set_threads(count: int) -> None:
     """Use this many threads; 0 restores the default (SPLATCERT_NUM_THREADS or all cores)."""
-    _native.set_threads(count)
+    _native.set_threads(min(count, MOST_THREADS))
 
 
 def isa() -> str:

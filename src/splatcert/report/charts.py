@@ -159,7 +159,8 @@ def rank_correlation(one: Array, other: Array) -> float:
 
 
 def _log_axis(name: str, values: Array, unit: float = 1.0) -> Axis:
-    least, most = float(np.min(values)) / 1.12, float(np.max(values)) * 1.12
+    known = values[(values > 0) & np.isfinite(values)]
+    least, most = (float(known.min()) / 1.12, float(known.max()) * 1.12) if known.size else (1, 2)
     marks = [
         digit * 10.0**power for power in range(-4, 5) for digit in (1, 1.5, 2, 3, 4, 5, 6, 7, 8)
     ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import math
 from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
+from numpy.typing import NDArray
 
 from splatcert.artefacts import write_text_whole
 from splatcert.conformal.levels import in_percent
@@ -94,6 +96,7 @@ def _derived(report: Report) -> dict[str, Any]:
         "bar": _bar(),
         "given": promise.threshold * views.factors,
         "needed": views.needed(promise.beta),
+        "apart": _apart(views.needed(promise.beta)),
         "order": views.by_difficulty(promise.beta).tolist(),
         "covered": covered,
         "short": int((~covered).sum()),
@@ -107,6 +110,15 @@ def _derived(report: Report) -> dict[str, Any]:
         "shape_chart": charts.shape_curve(report.shape_test) if report.shape_test else None,
         "plan": charts.plan(report.training_places, views, promise, report.next_photos, scale),
     }
+
+
+def _apart(needed: NDArray[np.float64]) -> str:
+    """How much less than the mean the easiest view needed, and how much more the hardest."""
+    mean = float(needed.mean())
+    if not 0 < mean < math.inf:
+        return ""
+    least, most = needed.min() / mean, needed.max() / mean
+    return f"Views needed {least:.2f} to {most:.2f} times the mean of all, and the hard ones set "
 
 
 def scale_for(report: Report) -> WidthScale:

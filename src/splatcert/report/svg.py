@@ -15,6 +15,8 @@ from markupsafe import Markup, escape
 
 WIDTH, HEIGHT = 440, 300
 LEFT, RIGHT, TOP, BOTTOM = 52, 46, 14, 44
+BEYOND = 1.04
+"""Where on an axis what has no end is drawn."""
 Point = tuple[float, float]
 
 
@@ -33,11 +35,13 @@ class Axis:
         low, high, at = self.low, self.high, value
         if self.log:
             low, high, at = math.log(low), math.log(high), math.log(max(value, 1e-12))
-        return (at - low) / (high - low)
+        share = (at - low) / (high - low)
+        return share if math.isfinite(share) else BEYOND
 
     @classmethod
     def upwards(cls, name: str, most: float, unit: float = 1.0, digits: int = 0) -> Axis:
         """From zero to a round number above `most`, labelled in multiples of `unit`."""
+        most = most if math.isfinite(most) else unit
         step = _round_step(most / unit / 4)
         count = max(1, math.ceil(most / unit / step - 1e-9))
         places = max(digits, -math.floor(math.log10(step) + 1e-9))

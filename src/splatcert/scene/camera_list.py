@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from splatcert.artefacts import write_text_whole
+from splatcert.artefacts import ordinary, write_text_whole
 from splatcert.errors import InputError
 from splatcert.scene.cameras import Camera
 from splatcert.scene.json_file import MAX_JSON
@@ -29,7 +29,7 @@ def read_camera_list(path: Path) -> dict[str, Camera]:
     have no principal point: it is in the middle unless `cx` and `cy` are there.
     """
     try:
-        if path.stat().st_size > MAX_JSON:
+        if ordinary(path).stat().st_size > MAX_JSON:
             raise CameraListError(f"{path} has more than {MAX_JSON} bytes: is it the right file?")
         entries = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

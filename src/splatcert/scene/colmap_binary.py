@@ -13,6 +13,7 @@ from struct import Struct
 
 import numpy as np
 
+from splatcert.artefacts import ordinary
 from splatcert.scene.colmap import MODELS, ColmapCamera, ColmapError, ColmapImage
 from splatcert.scene.points import SparsePoints, Tracks
 
@@ -39,7 +40,7 @@ class _Bytes:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.data = path.read_bytes()
+        self.data = ordinary(path).read_bytes()
         self.at = 0
 
     @property

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from splatcert.artefacts import ordinary
 from splatcert.scene.cameras import Camera
 from splatcert.scene.colmap import MODELS, ColmapCamera, ColmapError, ColmapImage
 from splatcert.scene.points import SparsePoints, Tracks
@@ -24,7 +25,7 @@ class _Lines:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            self.lines = path.read_text(encoding="utf-8").splitlines()
+            self.lines = ordinary(path).read_text(encoding="utf-8").splitlines()
         except UnicodeDecodeError:
             raise ColmapError(
                 f"{path} is not text.\n  If it is a binary model, name it {path.stem}.bin."

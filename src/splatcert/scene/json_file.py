@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from splatcert.artefacts import ordinary
 from splatcert.errors import InputError
 
 MAX_JSON = 1 << 28
@@ -66,7 +67,7 @@ class Source:
 
 def load_json(path: Path) -> Source:
     """Parse a JSON object of a size that is still a description and not an attack."""
-    size = path.stat().st_size
+    size = ordinary(path).stat().st_size
     if size > MAX_JSON:
         raise TransformsError(
             f"{path} has {size} bytes; a description of photos has at most {MAX_JSON}.\n"

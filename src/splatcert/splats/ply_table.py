@@ -18,6 +18,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from splatcert.artefacts import ordinary
 from splatcert.errors import InputError
 
 MAX_HEADER_LINE = 4096
@@ -105,7 +106,7 @@ class Header:
 def read_header(path: Path) -> Header:
     """Parse the header alone; the body is not touched."""
     try:
-        with path.open("rb") as file:
+        with ordinary(path).open("rb") as file:
             lines, body_start = _header_lines(file, path)
             size = os.fstat(file.fileno()).st_size
     except OSError as error:

@@ -24,7 +24,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from splatcert import __version__
-from splatcert.artefacts import file_hash, owned_folder, write_text_whole
+from splatcert.artefacts import file_hash, ordinary, owned_folder, write_text_whole
 from splatcert.config import TrainConfig
 from splatcert.errors import InputError
 from splatcert.scene import Scene
@@ -88,7 +88,7 @@ class TrainingRun:
         if not self._record.exists():
             return None
         try:
-            record = json.loads(self._record.read_text())
+            record = json.loads(ordinary(self._record).read_text())
         except (ValueError, RecursionError) as error:
             raise RunError(
                 f"{self._record} is not JSON: {error}.\n  Remove it, or choose another folder."
@@ -157,7 +157,7 @@ class TrainingRun:
         if not self._checkpoint.exists():
             return trainer
         try:
-            with safe_open(self._checkpoint, framework="pt") as file:
+            with safe_open(ordinary(self._checkpoint), framework="pt") as file:
                 step = int((file.metadata() or {})["step"])
                 tensors = {name: file.get_tensor(name) for name in file.keys()}
             if not 0 < step < self.config.iterations:

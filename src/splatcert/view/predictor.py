@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from splatcert.artefacts import write_text_whole
+from splatcert.artefacts import ordinary, write_text_whole
 from splatcert.conformal.levels import LevelError, parse_level
 from splatcert.errors import InputError
 from splatcert.scale import LAMBDA_GRID
@@ -212,7 +212,7 @@ def predictor_from_json(content: object, where: str) -> ViewPredictor:
 
 def _read(path: Path) -> object:
     try:
-        if path.stat().st_size > MAX_BYTES:
+        if ordinary(path).stat().st_size > MAX_BYTES:
             raise PredictorError(f"{path} is too large for a view predictor")
         return json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

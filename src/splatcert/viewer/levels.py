@@ -96,4 +96,4 @@ class StoredLevels:
 
 def nearest(wanted: float | Fraction, levels: tuple[Fraction, ...]) -> Fraction:
     """The offered level next to a wanted one."""
-    return min(levels, key=lambda level: abs(level - Fraction(wanted)))
+    return min(levels, key=lambda level: abs(float(level) - float(wanted)))

@@ -116,10 +116,10 @@ def per_scene_main(bench: BenchStudies) -> Table:
 
 def _panel(bench: BenchStudies, name: str, methods: list[str], title: str) -> Table:
     evidence = bench.main.having(*methods)
-    best = max(
-        (m for m in methods if m not in ("constant", "oracle")),
-        key=lambda method: float(evidence.savings(method).mean()),
-    )
+    compared = [m for m in methods if m not in ("constant", "oracle")]
+    if not compared:
+        raise MissingError("no scene has a scale to compare with the constant one")
+    best = max(compared, key=lambda method: float(evidence.savings(method).mean()))
     rows = []
     for method in methods:
         known = {c: paper("tab:panel-a", method, c) for c in ("saving", "coverage")}

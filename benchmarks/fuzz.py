@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Readers under coverage-guided fuzzing, one after the other, and what it found.
+
+python benchmarks/fuzz.py --seconds 600     needs Atheris: pip install atheris
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE)]
+from machine import describe_machine  # noqa: E402
+
+HARNESS = HERE.parent / "tools" / "fuzz" / "fuzz.py"
+READERS = ("ply", "colmap", "certificate")
+LIMITS = ("-timeout=60", "-report_slow_units=60", "-rss_limit_mb=3072")
+"""Seconds and memory of one input; beyond either is a finding. Other programs may be running."""
+
+
+def fuzz(reader: str, seconds: int, kept: Path) -> dict[str, object]:
+    """Fuzz one reader so long; findings are kept in a folder."""
+    done = subprocess.run(
+        [
+            *(sys.executable, str(HARNESS), reader, f"-max_total_time={seconds}", *LIMITS),
+            *("-print_final_stats=1", f"-artifact_prefix={kept}/{reader}-"),
+        ],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    told = done.stderr
+    (kept / f"{reader}.log").write_text(told)
+    return {
+        "seconds": seconds,
+        "executions": _last(r"number_of_executed_units: (\d+)", told),
+        "executions_per_second": _last(r"average_exec_per_sec: +(\d+)", told),
+        "edges_covered_by_seeds": _last(r"INITED cov: (\d+)", told),
+        "edges_covered": _last(r" cov: (\d+)", told),
+        "slowest_seconds": _last(r"slowest_unit_time_sec: +(\d+)", told),
+        "peak_resident_mib": _last(r"peak_rss_mb: +(\d+)", told),
+        "exit_code": done.returncode,
+        "findings": sorted(path.name for path in kept.glob(f"{reader}-*")),
+    }
+
+
+def _last(pattern: str, text: str) -> int:
+    found = re.findall(pattern, text)
+    return int(found[-1]) if found else 0
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--seconds", type=int, default=600, help="for each reader")
+    options.add_argument("--readers", nargs="+", default=READERS, choices=READERS)
+    options.add_argument("--keep", type=Path, help="folder for findings; else a temporary one")
+    options.add_argument("--output", type=Path, default=HERE / "results" / "fuzz.json")
+    asked = options.parse_args()
+    kept = asked.keep or Path(tempfile.mkdtemp(prefix="fuzz-"))
+    kept.mkdir(parents=True, exist_ok=True)
+    found = {}
+    for reader in asked.readers:
+        one = found[reader] = fuzz(reader, asked.seconds, kept)
+        print(f"{reader}: {one['executions']} executions, findings {one['findings']}", flush=True)
+        result = {"machine": describe_machine(), "readers": found}
+        asked.output.write_text(json.dumps(result, indent=1) + "\n")
+    return 1 if any(one["findings"] or one["exit_code"] for one in found.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
