@@ -274,7 +274,10 @@ def _connect(address: str) -> Any:
             _knock(address)
             ray.init(address=address, log_to_driver=False, logging_level=logging.WARNING)
         except (OSError, ValueError, RuntimeError) as error:
-            raise ClusterError(f"no Ray cluster answers at {address!r}: {error}.") from error
+            raise ClusterError(
+                f"no Ray cluster answers at {address!r}: {error}.\n"
+                "  Check the address and the port, or leave --ray out to run here."
+            ) from error
     return ray
 
 
