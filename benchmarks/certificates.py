@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What certificates of real scenes say: guarantee, estimate by splits, tests, the predictor.
+"""What certificates of real scenes say: guarantee, other levels, splits, tests, the predictor.
 
 python benchmarks/certificates.py CERT... [--sources CERT...]
 
@@ -11,12 +11,18 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+import numpy as np
 from machine import describe_machine
 
+from splatcert import load_certificate
+from splatcert.viewer.levels import StoredLevels
+
 RESULTS = Path(__file__).parent / "results" / "certificates.json"
+ALPHAS = ("1/20", "1/10", "1/5", "1/4", "1/2")
 
 
 def card_of(predictor: dict | None) -> dict | None:
@@ -25,6 +31,22 @@ def card_of(predictor: dict | None) -> dict | None:
         return None
     scenes = [{k: v for k, v in s.items() if k != "hashes"} for s in predictor["card"]["scenes"]]
     return predictor["card"] | {"scenes": scenes}
+
+
+def widths_of(folder: Path) -> dict[str, dict[str, float]]:
+    """Mean half-width over the calibration views, one level changed and the other as certified."""
+    certificate = load_certificate(folder)
+    levels = StoredLevels.of(certificate)
+    factor = np.mean([view.factor for view in certificate.record.calibration])
+    alpha, beta = levels.certified
+    at = {
+        "alpha": {text: (Fraction(text), beta) for text in ALPHAS},
+        "beta": {str(one): (alpha, one) for one in levels.betas},
+    }
+    return {
+        name: {text: float(levels.at(*pair).threshold * factor) for text, pair in pairs.items()}
+        for name, pairs in at.items()
+    }
 
 
 def row_of(folder: Path) -> dict[str, object]:
@@ -36,6 +58,7 @@ def row_of(folder: Path) -> dict[str, object]:
         "gaussians": record["model"]["gaussians"],
         "training_views": len(record["training"]),
         "guarantee": record["guarantee"],
+        "widths": widths_of(folder),
         "lambda_a": record["scale"]["lambda_a"],
         "lambda_b": record["scale"]["lambda_b"],
         "learned_on": card_of(record["scale"]["predictor"]),

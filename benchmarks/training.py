@@ -58,7 +58,9 @@ def train(scene: str, options: argparse.Namespace, iterations: int) -> Path:
     if options.resolution:
         command += ["--resolution", str(options.resolution)]
     if options.member:
-        command += ["--coarse-to-fine", "--max-gaussians", str(MEMBER["max_gaussians"])]
+        command += ["--coarse-to-fine"]
+    if options.max_gaussians:
+        command += ["--max-gaussians", str(options.max_gaussians)]
     subprocess.run(command, check=True)
     return folder
 
@@ -136,10 +138,12 @@ def main() -> None:
     parser.add_argument("--curve", type=int, nargs="+", default=[7_000], metavar="ITERATIONS")
     parser.add_argument("--resolution", type=int, help="longest side in pixels")
     parser.add_argument("--density", default="fastgs", choices=["fastgs", "vanilla"])
+    parser.add_argument("--max-gaussians", type=int, help="hard limit")
     parser.add_argument("--member", action="store_true", help="the size of an ensemble's member")
     options = parser.parse_args()
     if options.member:
         options.resolution, options.curve = MEMBER["resolution"], [MEMBER["iterations"]]
+        options.max_gaussians = MEMBER["max_gaussians"]
     rows = []
     for scene in options.scenes:
         for iterations in options.curve:

@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import fields
+from typing import get_args
 
 import pytest
 
@@ -57,6 +59,13 @@ def test_help_names_every_command_and_fits_60_columns():
         assert f"• {command} " in done.stdout
     boxes = [line for line in done.stdout.splitlines() if line.startswith(("│", "╭"))]
     assert max(map(len, boxes)) <= 60
+
+
+def test_every_command_takes_json():
+    """What the first page of the documentation says."""
+    commands = [get_args(one)[0] for one in get_args(cli.Commands)]
+    assert len(commands) > 10
+    assert not [one for one in commands if "json" not in {f.name for f in fields(one)}]
 
 
 def test_no_argument_shows_the_help(capsys):

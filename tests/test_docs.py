@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -103,3 +104,15 @@ def test_the_citation_is_of_this_version_and_prefers_the_paper():
     assert paper["title"].startswith("View-Structured Conformal Prediction")
     index = (ROOT / "docs/index.md").read_text(encoding="utf-8")
     assert authors and all(name in index for name in authors)
+
+
+def test_the_viewer_is_as_fast_as_was_measured():
+    measured = json.loads((ROOT / "benchmarks/results/viewer.json").read_text())["shown"]
+    page = (ROOT / "docs/viewer.md").read_text(encoding="utf-8")
+    named = {
+        "half-width": "half-width",
+        "RGB, with the gauge": "RGB with gauge",
+        "plain picture, without any certificate": "RGB only",
+    }
+    for row, name in named.items():
+        assert f"| {row} | {measured[name]['frames_per_second_median']:.1f} |" in page

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs that wait for each other: in this process and in several, also when one dies."""
 
+import multiprocessing
 import os
 import time
 from pathlib import Path
@@ -61,6 +62,43 @@ def test_a_process_that_dies_is_reported_and_the_rest_goes_on(tmp_path):
     assert isinstance(found["dies"].error, JobError) and "code 7" in str(found["dies"].error)
     assert found["lives"].result == "x" and str(found["fails"].error) == "why"
     assert time.monotonic() - started < 300
+
+
+def sleep_and_tell(folder: Path) -> None:
+    (folder / f"{os.getpid()}.pid").touch()
+    time.sleep(300)
+
+
+def alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc to see which processes live")
+def test_jobs_of_a_killed_parent_stop(tmp_path):
+    """Or they would write beside the jobs of the run that resumes."""
+    jobs = [Job(name, sleep_and_tell, (tmp_path,)) for name in "ab"]
+    parent = multiprocessing.get_context("spawn").Process(target=run_all, args=(jobs,))
+    parent.start()
+    until(lambda: len(list(tmp_path.glob("*.pid"))) == 2)
+    parent.kill()
+    parent.join()
+    children = [int(path.stem) for path in tmp_path.glob("*.pid")]
+    until(lambda: not any(alive(child) for child in children))
+
+
+def run_all(jobs) -> None:
+    list(run_jobs(jobs, workers=2))
+
+
+def until(happened, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < end, "it has not happened"
+        time.sleep(0.05)
 
 
 def test_waiting_for_what_does_not_come_before_is_refused():

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
 from contextlib import redirect_stderr, suppress
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
@@ -172,13 +173,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run() -> int:
-    """The program: as `main`, but an interrupted one is gone at once.
+    """The program: as `main`, but gone at once after Ctrl-C, which is also how a viewer ends.
 
     Everything that must be put right has been, on the way here; to take down what torch has
-    loaded can need another second.
+    loaded and to wait for a server's threads can need seconds.
     """
+    pressed: list[int] = []
+
+    def interrupt(number: int, frame: Any) -> None:
+        pressed.append(number)
+        signal.default_int_handler(number, frame)
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where it is ignored
+        signal.signal(signal.SIGINT, interrupt)
     status = main()
-    if status == INTERRUPTED:
+    if pressed or status == INTERRUPTED:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)

@@ -142,6 +142,9 @@ class LearnConfig:
     views: Literal["training", "held-out"] = "training"
     """Source views to learn from. Held-out labels of a source scene make the predictor
     unfit to certify that scene."""
+    prior: Literal["magnitude", "flat"] = "magnitude"
+    """What views are taken to be before anything is learned: as difficult as the residual
+    field is large in them, or, as in the paper, all alike."""
     splits: int = 200
     """Random splits that score a pair of shrinkages."""
     seed: int = 0
@@ -151,6 +154,10 @@ class LearnConfig:
         _require(
             self.views in ("training", "held-out"),
             f"views must be training or held-out, got {self.views!r}",
+        )
+        _require(
+            self.prior in ("magnitude", "flat"),
+            f"prior must be magnitude or flat, got {self.prior!r}",
         )
         _require_draws(self.splits, self.seed)
 

@@ -9,7 +9,8 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -46,6 +47,11 @@ def say(label: str, text: str) -> None:
             break_on_hyphens=False,
         )
     )
+
+
+def silent(wanted: bool = True) -> AbstractContextManager[object]:
+    """Nothing is printed meanwhile, if so wanted; progress is, because it goes elsewhere."""
+    return redirect_stdout(StringIO()) if wanted else nullcontext()
 
 
 def progress(items: Sequence[Item], doing: str) -> Iterator[Item]:

@@ -12,6 +12,7 @@ import logging
 import multiprocessing
 import os
 import socket
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing import connection
@@ -206,6 +207,7 @@ def _on_node(job: Job) -> Any:
 def _in_child(pipe: connection.Connection, job: Job, threads: int) -> None:
     from splatcert.raster import native
 
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     native.set_threads(threads)
     try:
         told = job.function(*job.arguments), None
@@ -215,6 +217,14 @@ def _in_child(pipe: connection.Connection, job: Job, threads: int) -> None:
         pipe.send(told)
     except Exception:  # an error may hold what cannot be sent
         pipe.send((None, JobError(str(told[1] or "its result cannot be sent"))))
+
+
+def _end_with_parent() -> None:
+    """A job whose parent was killed stops too: its successor will write the same files."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
 
 
 class _Cluster:

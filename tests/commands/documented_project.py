@@ -21,6 +21,8 @@ from splatcert.commands.pictures import to_pixels
 from splatcert.raster.interface import render
 from splatcert.scene.cameras import Camera
 from splatcert.splats.files import save_ply
+from splatcert.splats.gaussians import Splats
+from splatcert.splats.harmonics import SH_CONSTANT
 from splatcert.splats.made import made_cameras, made_splats
 
 NERFSTUDIO_RUN = "outputs/truck/splatfacto/2026-01-01_120000"
@@ -30,19 +32,24 @@ pipeline:
     dataparser: {eval_mode: interval, eval_interval: 8}
   model: {background_color: black, rasterize_mode: classic}
 """
+SMOKE = 'profile = "smoke"\n'
+SCENES = """
+[[scene]]
+name = "hall"
+family = "mine"
+path = "hall"
+
+[[scene]]
+name = "yard"
+family = "mine"
+path = "yard"
+"""
 
 
 def write_project(folder: Path) -> None:
     """A COLMAP capture of made splats, and the same splats as every trainer leaves them."""
     splats, cameras = made_splats(600, sh_degree=1), made_cameras(18, 48, 32)
-    names = [f"{k:03d}.png" for k in range(len(cameras))]
-    (folder / "data/truck/images").mkdir(parents=True)
-    for name, camera in zip(names, cameras, strict=True):
-        photo = Image.fromarray(to_pixels(render(splats, camera).rgb.numpy()))
-        photo.save(folder / "data/truck/images" / name)
-    cloud = splats.means[::2].double().numpy()
-    reconstruction(cameras, names, cloud).write(folder / "data/truck/sparse/0", "bin")
-    (folder / "held_out.txt").write_text("\n".join(names[::6]) + "\n")
+    cloud = write_capture(folder / "data/truck", splats, cameras)
 
     save_ply(splats, folder / "point_cloud.ply")
     settings = "Namespace(sh_degree=1, white_background=False, eval=True)"
@@ -59,9 +66,36 @@ def write_project(folder: Path) -> None:
         scale=0.5,
         config=EVALUATION,
     )
+    (folder / "docs").mkdir()
 
 
-def reconstruction(cameras: list[Camera], names: list[str], cloud: np.ndarray) -> Colmap:
+def write_bench(folder: Path) -> None:
+    """Two captures with enough photographs for splits, and files that list scenes."""
+    for seed, name in enumerate(("hall", "yard")):
+        splats, cameras = made_splats(600, seed=seed, sh_degree=1), made_cameras(39, 48, 32)
+        write_capture(folder / "captures" / name, splats, cameras)
+    (folder / "smoke.toml").write_text(SMOKE)
+    (folder / "benchmarks").mkdir()
+    (folder / "benchmarks/cpu.toml").write_text(SMOKE + SCENES)
+
+
+def write_capture(folder: Path, splats: Splats, cameras: list[Camera]) -> np.ndarray:
+    """Photographs and a COLMAP reconstruction; returns its points."""
+    names = [f"{k:03d}.png" for k in range(len(cameras))]
+    (folder / "images").mkdir(parents=True)
+    for name, camera in zip(names, cameras, strict=True):
+        photo = Image.fromarray(to_pixels(render(splats, camera).rgb.numpy()))
+        photo.save(folder / "images" / name)
+    cloud = splats.means[::2].double().numpy()
+    colours = (255 * (0.5 + SH_CONSTANT * splats.sh[::2, 0])).clamp(0, 255).int().tolist()
+    points = list(zip(cloud, colours, strict=True))
+    reconstruction(cameras, names, points).write(folder / "sparse/0", "bin")
+    return cloud
+
+
+def reconstruction(
+    cameras: list[Camera], names: list[str], points: list[tuple[np.ndarray, list[int]]]
+) -> Colmap:
     lens = cameras[0]
     images = []
     for key, (camera, name) in enumerate(zip(cameras, names, strict=True), 1):
@@ -71,5 +105,5 @@ def reconstruction(cameras: list[Camera], names: list[str], cloud: np.ndarray) -
     return Colmap(
         cameras=[(1, "PINHOLE", lens.width, lens.height, intrinsics)],
         images=images,
-        points=[(key, xyz, (128, 128, 128), 0.5, []) for key, xyz in enumerate(cloud, 1)],
+        points=[(key, xyz, tuple(rgb), 0.5, []) for key, (xyz, rgb) in enumerate(points, 1)],
     )

@@ -21,7 +21,7 @@ from splatcert import cli, load_certificate, load_splats
 from splatcert.commands import film
 from splatcert.commands.pictures import to_pixels
 from splatcert.commands.render import Render
-from splatcert.commands.width_bar import WidthBar, round_up
+from splatcert.commands.width_bar import WidthBar
 from splatcert.scene.camera_files import write_cameras
 
 STEM = Path(HELD_OUT[2]).stem
@@ -92,7 +92,7 @@ def test_the_film_is_h264_that_browsers_play(views):
         first, *rest = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
     assert len(rest) == len(HELD_OUT) - 1
     rows = json.loads((views / "frames.json").read_text())
-    sheet = film.Film(views, rows, WidthBar(1.0)).frame(rows[0])
+    sheet = film.Film(views, rows, WidthBar(255)).frame(rows[0])
     panel = (slice(0, 200), slice(0, 320))
     assert np.abs(first[panel].astype(int) - sheet[panel]).mean() < 8  # render, left
 
@@ -202,6 +202,16 @@ def test_a_certificate_without_its_model_says_what_to_give(certified, tmp_path, 
     assert render(alone, tmp_path / "out", "--model", model, "--no-film") == 0
 
 
-def test_scales_have_round_tops():
-    assert [round_up(v) for v in (0.35, 0.11, 1.0, 0.0812)] == [0.4, 0.15, 1.0, 0.1]
+def test_a_stopped_rendering_has_something_to_say():
     assert Render.interrupted
+
+
+def test_the_scale_holds_three_usual_half_widths(boxes, certified):
+    _, scale = boxes
+    usual = np.median(load_certificate(certified).usual_half_widths)
+    assert 3 * usual <= scale.end < 2 * 3 * usual
+    assert [text for _, text in scale.ticks()] == [
+        "0",
+        f"{scale.top / 2:g}",
+        f"{scale.top} or more",
+    ]

@@ -368,7 +368,7 @@ def other_scene(place: Path) -> list[str]:
 
 
 def other_schema(place: Path) -> list[str]:
-    content = {"format": "splatcert view predictor", "version": 1, "features": ["g_dnn", "g_x"]}
+    content = {"format": "splatcert view predictor", "version": 2, "features": ["g_dnn", "g_x"]}
     (place / "predictor.json").write_text(json.dumps(content))
     return [*EVERY_THIRD, "--predictor", str(place / "predictor.json")]
 

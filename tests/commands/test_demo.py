@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -59,4 +61,10 @@ def test_the_demo_goes_from_photographs_to_a_certificate(tmp_path, monkeypatch, 
     assert cli.main(["demo", "-o", "out", "--threads", "1"]) == 0
     assert "already finished" in capsys.readouterr().out
     assert (tmp_path / "out/run/splats.ply").stat().st_mtime_ns == before
+
+    assert cli.main(["demo", "-o", "out", "--threads", "1", "--json"]) == 0
+    known = json.loads(capsys.readouterr().out)
+    assert known["kind"] == "demo" and known["run"]["gaussians"] <= 2_000
+    assert known["certificate"]["views"]["calibration"] == 20
+    assert all((tmp_path / known[name]).exists() for name in ("photographs", "picture", "report"))
     assert cli.main(["verify", "out/certificate"]) == 0

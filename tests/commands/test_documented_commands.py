@@ -5,19 +5,26 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
+import threading
+import webbrowser
+from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
+from urllib.request import urlopen
 
 import pytest
-from documented_project import write_project
+from documented_project import write_bench, write_project
 
 import splatcert as sc
 from splatcert import cli
-from splatcert.commands import demo
+from splatcert.bench import profiles
+from splatcert.commands import demo, view
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-FENCED = re.compile(r"^```(?:sh|console|text)?\n(.*?)^```", re.DOTALL | re.MULTILINE)
-PYTHON = re.compile(r"^```python\n(import splatcert as sc\n.*?)^```", re.DOTALL | re.MULTILINE)
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 INLINE = re.compile(r"`splatcert ([a-z]+)\b[^`]*`")
 
 PLACEHOLDERS = {
@@ -29,48 +36,133 @@ PLACEHOLDERS = {
     "DIR": "renders",
     "CERT": "own.cert",
     "CERT...": "own.cert",
+    "OUT": "measured",
+    "CONFIG": "smoke.toml",
+    "FOLDER": "splatcert-bench",
+    "~/captures": "captures",
+    "/mnt/captures": "captures",
+    "/mnt/out": "out",
 }
 SMALLER = {"--iterations": "300", "--members": "2"}
 """Options whose documented value is too much for a test."""
-READ = {"report.md"}
-"""Pages about a model that the small project does not have; README's report is performed."""
-FEW = ["--max-gaussians", "2000"]
+ADDED = {
+    "train": {"--max-gaussians": "2000", "--iterations": "300"},
+    "certify": {"--alpha": "1/4"},
+    "render": {"--seconds": "0.1"},
+    "suggest": {"--count": "2"},
+    "view": {"--port": "0"},
+}
+"""Options of a command that keep it short, or fit to a capture of 18 photographs."""
+CERTIFIED = (
+    "splatcert train data/truck -o runs/truck",
+    "splatcert certify data/truck runs/truck -o truck.cert",
+)
+MEASURED = ("splatcert bench smoke.toml -o OUT",)
+BEFORE = {
+    "report.md": CERTIFIED,
+    "viewer.md": CERTIFIED,
+    "evaluation.md": MEASURED,
+    "index.md": MEASURED,
+    "ply.md": ("ls data/truck/images | awk 'NR % 8 == 1' > held_out.txt",),
+}
+"""What a page takes for granted: another one makes it, or a later line of its own."""
 ELSEWHERE = {"cameras.md", "export.md"}
 """Pages that `test_camera_pages.py` performs."""
-PARSED = {"view", "bench", "results", "suggest", "--suggest"}
-"""A viewer runs until it is stopped, a bench for hours, suggestions need more photographs than the
-small project has: their words are read, not performed."""
+PARSED = {"--ray"}
+"""Needs a cluster, on which `test_bench.py` runs a bench; here it is only read."""
+OTHERS = ("make ", "source ", "pip install ", "python train.py ", "ns-train ", "python examples/")
+"""Installing is what the tests begin with; other trainers are not ours; examples are performed by
+`test_examples.py`."""
+HAS_VIEWER = find_spec("viser") is not None
 MISSING = "has no place in the test: give `write_project` what it needs"
 
 
-def commands_of(page: Path) -> list[list[str]]:
-    """The page's own commands in order, as words, without comments and prompts."""
-    text = page.read_text(encoding="utf-8")
-    blocks = "\n".join(block.replace("\\\n", " ") for block in FENCED.findall(text))
-    lines = (line.strip().removeprefix("$ ") for line in blocks.splitlines())
-    return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("splatcert ")]
+def blocks_of(page: Path) -> list[tuple[str, str]]:
+    """What the page sets apart, in order: its language, and the text."""
+    return FENCED.findall(page.read_text(encoding="utf-8"))
+
+
+def commands_of(page: Path) -> list[str]:
+    """What the page would have one type, in order, but what is not ours to perform."""
+    found = []
+    for language, block in blocks_of(page):
+        for line in block.replace("\\\n", " ").splitlines():
+            typed = line.strip().removeprefix("$ ")
+            ours = typed.startswith("splatcert ") and language in ("", "sh", "console", "text")
+            other = language == "sh" and typed and not typed.startswith(("splatcert ", *OTHERS))
+            found += [typed] if ours or other else []
+    return found
+
+
+def python_of(page: Path) -> list[str]:
+    """The page's own Python that stands by itself."""
+    found = [block for language, block in blocks_of(page) if language == "python"]
+    return [block for block in found if block.startswith("import splatcert as sc\n")]
 
 
 def made_smaller(words: list[str]) -> list[str]:
     """The same command on the small project."""
     known = [PLACEHOLDERS.get(word, word) for word in words]
-    if known[0] == "train":
-        known += FEW if "--iterations" in known else [*FEW, "--iterations", "0"]
     for option in SMALLER.keys() & set(known):
         known[known.index(option) + 1] = SMALLER[option]
+    for option, value in ADDED.get(known[0], {}).items():
+        known += [] if option in known else [option, value]
     return known
-
-
-def python_of(page: Path) -> list[str]:
-    """The page's own Python that stands by itself."""
-    return PYTHON.findall(page.read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("project")
     write_project(folder)
+    write_bench(folder)
     return folder
+
+
+@pytest.fixture(autouse=True)
+def smaller(project, monkeypatch) -> None:
+    """Settings without an option, in the project's folder."""
+    monkeypatch.chdir(project)
+    for name, value in {"STEPS": 300, "GAUSSIANS": 2_000, "RESOLUTION": "64"}.items():
+        monkeypatch.setattr(demo, name, value)
+    smoke = profiles.PROFILES["smoke"]
+    small = replace(
+        smoke,
+        scene=smoke.scene[1:],
+        members=replace(smoke.members, count=0, folds=0),
+        study=replace(smoke.study, methods=("gsu",)),
+    )
+    monkeypatch.setitem(profiles.PROFILES, "smoke", small)
+
+
+@pytest.fixture(autouse=True)
+def visitor(monkeypatch) -> list[str]:
+    """A browser that looks at a page once, and somebody who then presses Ctrl-C."""
+    visited: list[str] = []
+
+    def visit(address: str) -> bool:
+        with urlopen(address) as answer:
+            assert b"<html" in answer.read(1000)
+        visited.append(address)
+        return True
+
+    class Pressed(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(webbrowser, "open", visit)
+    monkeypatch.setattr(view, "threading", SimpleNamespace(Event=Pressed))
+    return visited
+
+
+def perform(line: str) -> int:
+    """Exit code of a command of ours, on the small project, or of a shell."""
+    if not line.startswith("splatcert "):
+        return subprocess.run(["bash", "-c", line], check=False).returncode
+    words = shlex.split(line, comments=True)[1:]
+    if PARSED & set(words) or (words[0] == "view" and not HAS_VIEWER):
+        cli.parse(words)
+        return 0
+    return cli.main(made_smaller(words))
 
 
 @pytest.mark.filterwarnings("ignore::splatcert.conformal.CalibrationTooSmall")
@@ -79,24 +171,19 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [p for p in PAGES if p.name not in ELSEWHERE and (commands_of(p) or python_of(p))],
     ids=lambda page: page.stem,
 )
-def test_what_a_page_shows_works(page, project, monkeypatch, capsys):
+def test_what_a_page_shows_works(page, capsys, visitor):
     """Its commands in order, then its Python, to which a model and a camera are known."""
-    monkeypatch.chdir(project)
-    for name, value in {"STEPS": 300, "GAUSSIANS": 2_000, "RESOLUTION": "64"}.items():
-        monkeypatch.setattr(demo, name, value)
-    for words in commands_of(page):
-        if PARSED & set(words) or page.name in READ:
-            cli.parse(words)
-            continue
-        ending = cli.main(made_smaller(words))
+    commands = [*BEFORE.get(page.name, ()), *commands_of(page)]
+    for line in commands:
+        ending = perform(line)
         printed = capsys.readouterr().err[-600:]
-        assert ending == 0, f"{page.name}: splatcert {' '.join(words)}\n{MISSING}\n{printed}"
+        assert ending == 0, f"{page.name}: {line}\n{MISSING}\n{printed}"
+    viewed = [line for line in commands if line.startswith("splatcert view ")]
+    assert len(visitor) == HAS_VIEWER * len(viewed)
     camera = sc.load_scene("data/truck").held_out[0].camera
     known = {"splats": sc.load_splats("point_cloud.ply"), "camera": camera}
     for block in python_of(page):
-        code = compile(block, page.name, "exec")
-        if page.name not in READ:
-            exec(code, dict(known))
+        exec(compile(block, page.name, "exec"), dict(known))
 
 
 def test_commands_named_in_sentences_exist(capsys):

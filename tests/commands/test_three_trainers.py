@@ -104,18 +104,25 @@ def test_inspect_names_each(runs, capture, trained, name, capsys):
     assert placed["psnr"] > placed["flat"] + 3
 
 
-def test_certify_gives_all_three_the_same_threshold(runs, capture, tmp_path, capsys):
+TO_THE_END = ["--field.progress", "0", "--field.tolerance", "1e-5", "--field.max-steps", "200"]
+
+
+@pytest.mark.parametrize(("options", "within"), [([], 3e-4), (TO_THE_END, 2e-5)])
+def test_certify_gives_all_three_the_same_threshold(
+    runs, capture, tmp_path, capsys, options, within
+):
+    """A fit that ends early depends a little on the frame, by whose axes it is preconditioned."""
     thresholds = {}
     for name, path in runs.items():
         words = ["certify", str(capture), str(path), "-o", str(tmp_path / name), "--json"]
-        assert cli.main(words) == 0
+        assert cli.main([*words, *options]) == 0
         known = json.loads(capsys.readouterr().out)
         assert known["scene"]["held_out_by"] == "model"
         assert known["views"]["calibration"] == VIEWS // 8
         thresholds[name] = known["guarantee"]["threshold"]
     assert 0 < thresholds["inria"] < 1
-    assert thresholds["gsplat"] == pytest.approx(thresholds["inria"], rel=1e-4)
-    assert thresholds["nerfstudio"] == pytest.approx(thresholds["inria"], rel=1e-4)
+    assert thresholds["gsplat"] == pytest.approx(thresholds["inria"], rel=within)
+    assert thresholds["nerfstudio"] == pytest.approx(thresholds["inria"], rel=within)
 
 
 @pytest.mark.parametrize("name", ["gsplat", "nerfstudio"])

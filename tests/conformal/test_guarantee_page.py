@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from fractions import Fraction
 from pathlib import Path
@@ -15,6 +16,7 @@ from splatcert.conformal import outer_rank, views_needed
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = (DOCS / "guarantee.md").read_text(encoding="utf-8")
 CHOOSING = (DOCS / "choosing.md").read_text(encoding="utf-8")
+MEASURED = DOCS.parent / "benchmarks/results/certificates.json"
 WORST = {"finite, and the worst": 1, "the same": 1, "the second": 2, "the third": 3, "the fifth": 5}
 
 
@@ -44,3 +46,20 @@ def test_the_table_of_photographs_to_hold_out():
         assert int(m) == len(range(0, int(photos), int(every)))
         place = int(m) - outer_rank(int(m), Fraction(1, 10)) + 1
         assert next(k for start, k in WORST.items() if words.startswith(start)) == place
+
+
+def test_the_table_of_what_levels_cost():
+    content = json.loads(MEASURED.read_text(encoding="utf-8"))
+    known = {row["scene"]: row for row in content["certificates"] + content["sources"]}
+    head = re.search(r"^\| capture \| m \|(.*)\|$", CHOOSING, re.M)
+    assert head
+    levels = re.findall(r"([αβ]) = ([\d/]+)", head[1])
+    rows = re.findall(r"^\| (\w+) \| (\d+) \|((?: \d\.\d\d \|){6})$", CHOOSING, re.M)
+    assert sorted(name for name, _, _ in rows) == sorted(known)
+    for name, m, cells in rows:
+        widths, promise = known[name]["widths"], known[name]["guarantee"]
+        assert (promise["alpha"], promise["beta"]) == ("1/10", "1/10")
+        assert int(m) == promise["views"]
+        for (level, value), cell in zip(levels, cells.split("|")[:-1], strict=True):
+            share = widths["alpha" if level == "α" else "beta"][value] / widths["beta"]["1/10"]
+            assert float(cell) == pytest.approx(share, abs=0.005)

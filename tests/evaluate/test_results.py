@@ -154,12 +154,15 @@ def test_again_from_stored_studies_gives_the_same_bytes(folder, capsys):
     assert "without" in capsys.readouterr().out
 
 
-def test_page_from_the_numbers_alone(folder, tmp_path):
+def test_page_from_the_numbers_alone(folder, tmp_path, capsys):
     kept = tmp_path / "kept"
     kept.mkdir()
     for name in ("results.json", "times.json"):
         (kept / name).write_bytes((folder / name).read_bytes())
-    assert main(["results", str(kept), "--page", str(tmp_path / "page.md")]) == 0
+    assert main(["results", str(kept), "--page", str(tmp_path / "page.md"), "--json"]) == 0
+    known = json.loads(capsys.readouterr().out)
+    assert known["kind"] == "results" and known["pages"] == [str(tmp_path / "page.md")]
+    assert known["figures"] == len(CHARTS) + len(PANELS) and known["missing"]
     assert (tmp_path / "page.md").read_text().count("](page/") == len(CHARTS) + len(PANELS)
     assert {path.stem for path in (tmp_path / "page").iterdir()} == set(CHARTS)
 

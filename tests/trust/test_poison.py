@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 
 import numpy as np
@@ -101,17 +100,6 @@ def test_gradients_stay_finite(name, poison):
     tensors = {name: getattr(splats, name).clone().requires_grad_()}
     native.render_differentiable(replace(splats, **tensors), camera()).sum().backward()
     assert tensors[name].grad.isfinite().all()
-
-
-def test_the_thread_pool_survives_a_fork(threads):
-    threads(2)
-    splats, view = made_splats(2000, sh_degree=1), camera(200, 150)
-    expected = render(splats, view).rgb
-    child = os.fork()
-    if child == 0:
-        os._exit(0 if torch.equal(render(splats, view).rgb, expected) else 1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert torch.equal(render(splats, view).rgb, expected)
 
 
 def test_the_thread_pool_survives_an_exception(threads):

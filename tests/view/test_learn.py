@@ -14,9 +14,9 @@ from splatcert.evaluate.splits import calibration_size, draw_splits, estimate
 from splatcert.scale import LAMBDA_GRID
 from splatcert.view.descriptor import FEATURE_NAMES, SchemaError
 from splatcert.view.learn import RIDGES, LearnError, learn_predictor
-from splatcert.view.predictor import FeatureUnits
+from splatcert.view.predictor import MAGNITUDE, FeatureUnits
 
-CONFIG = LearnConfig(splits=40)
+CONFIG = LearnConfig(splits=40, prior="flat")
 
 
 def test_known_weights_are_found_again():
@@ -26,6 +26,47 @@ def test_known_weights_are_found_again():
     assert predictor.lambda_a == 1 and predictor.lambda_b == Fraction(1, 2)
     assert predictor.beta == BETA
     assert predictor.card["mean_spearman"] > 0.99
+
+
+def with_difficulty(scene, power):
+    """The scene with views as difficult as that power of their mean residual field."""
+
+    def harder(table):
+        return replace(
+            table,
+            oracle=table.oracle * np.exp(power * table.descriptors[:, MAGNITUDE])[:, None, None],
+        )
+
+    return replace(scene, training=harder(scene.training), held_out=harder(scene.held_out))
+
+
+def test_the_fields_magnitude_needs_no_weights():
+    """Weights explain what is left; the magnitude keeps its own units in every scene."""
+    scenes = [with_difficulty(scene, 1) for scene in made_sources(noise=0.005)]
+    predictor = learn_predictor(scenes, LearnConfig(splits=40))
+    assert predictor.magnitude == 1 and predictor.card["prior"] == "magnitude"
+    assert predictor.weights == pytest.approx(THETA, abs=0.02)
+    units = FeatureUnits.from_descriptors(scenes[0].training.descriptors)
+    raw = predictor.raw(scenes[0].held_out.descriptors, units)
+    oracle = scenes[0].held_out.oracle[:, 0, LAMBDA_GRID.index(predictor.lambda_b)]
+    assert np.std(np.log(raw) - np.log(oracle)) < 0.03
+    flat = learn_predictor(scenes, CONFIG)
+    assert flat.magnitude == 0 and flat.card["mean_spearman"] < predictor.card["mean_spearman"]
+
+
+def test_a_brighter_field_is_the_same_prior():
+    """A constant factor on a scene's field moves all its log magnitudes alike (lem:gauge)."""
+    scenes = [with_difficulty(scene, 1) for scene in made_sources(noise=0.005)]
+    shift = np.zeros(24)
+    shift[MAGNITUDE] = np.log(7)
+    brighter = replace(
+        scenes[0],
+        training=replace(scenes[0].training, descriptors=scenes[0].training.descriptors + shift),
+        held_out=replace(scenes[0].held_out, descriptors=scenes[0].held_out.descriptors + shift),
+    )
+    config = LearnConfig(splits=40)
+    first, again = (learn_predictor([s, *scenes[1:]], config) for s in (scenes[0], brighter))
+    assert again.weights == pytest.approx(first.weights, abs=1e-9)
 
 
 def test_the_units_of_a_scene_do_not_matter():
@@ -144,7 +185,7 @@ def test_a_single_scene_falls_back_to_its_own_folds_and_says_so():
 
 
 def test_held_out_views_are_learned_from_in_units_of_the_training_views():
-    config = LearnConfig(views="held-out", splits=40)
+    config = LearnConfig(views="held-out", splits=40, prior="flat")
     scenes = made_sources(noise=0.005)
     predictor = learn_predictor(scenes, config)
     assert predictor.weights == pytest.approx(THETA, abs=0.03)

@@ -114,7 +114,7 @@ SWAPPED = [FEATURE_NAMES[1], FEATURE_NAMES[0], *FEATURE_NAMES[2:]]
     ("changes", "message"),
     [
         ({"format": "splatcert views"}, "is no view predictor"),
-        ({"version": 2}, "has version 2, this program reads 1"),
+        ({"version": 1}, "has version 1, this program reads 2"),
         ({"version": None}, "has version None"),
         ({"weights": [0.0] * 23}, "24 features need as many weights"),
         ({"weights": [0.0] * 23 + [None]}, "weights must be a list of numbers"),
@@ -124,6 +124,7 @@ SWAPPED = [FEATURE_NAMES[1], FEATURE_NAMES[0], *FEATURE_NAMES[2:]]
         ({"weights": "many"}, "weights must be a list"),
         ({"intercept": float("inf")}, "intercept must be finite"),
         ({"intercept": "0"}, "intercept must be a number"),
+        ({"magnitude": None}, "magnitude must be a number"),
         ({"ridge": -1.0}, "ridge penalty must be positive"),
         ({"lambda_a": "5/4"}, "lambda_a must be one of 0, 1/4, 1/2, 3/4, 1, got 5/4"),
         ({"lambda_b": "1/3"}, "lambda_b must be one of 0, 1/4, 1/2, 3/4, 1, got 1/3"),

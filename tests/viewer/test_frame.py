@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from certified_capture import HELD_OUT, NAMES, made_capture
+from splatcert.commands.width_bar import WidthBar
 from splatcert.report.colours import WidthScale, palette
 from splatcert.viewer.card import MISSED, make_card
-from splatcert.viewer.colours import UNBOUNDED, colour_of, coloured, pixel_scale, view_scale
+from splatcert.viewer.colours import UNBOUNDED, colour_of, coloured
+from splatcert.viewer.exhibit import Exhibit
 from splatcert.viewer.frame import Look, Mode, boxes_at, draw, picture, to_bytes
 from splatcert.viewer.levels import StoredLevels
 from splatcert.viewer.viewpoint import viewpoint_of
@@ -81,11 +83,17 @@ def test_colours_are_absolute():
     assert tuple(both[0]) == colour_of(0.1, SCALE) and tuple(both[1]) == colour_of(0.2, SCALE)
 
 
-def test_scales_hold_what_is_usual_and_stay_finite(certificate, views):
-    known, threshold = list(views.values()), certificate.threshold
-    widest = threshold * max(view.factor for view in known if view.role == "calibration")
-    assert 255 * widest <= view_scale(known, threshold).top <= pixel_scale(known, threshold).top
-    assert view_scale(known, float("inf")).top <= 255
+def test_scales_hold_what_is_usual_and_stay_finite(certificate):
+    widest = certificate.threshold * max(view.factor for view in certificate.record.calibration)
+    shown = Exhibit.of(certificate, None)
+    assert 255 * widest <= shown.view_scale.top <= shown.pixel_scale.top
+    promise = replace(certificate.record.guarantee, threshold=float("inf"))
+    unbounded = replace(certificate, record=replace(certificate.record, guarantee=promise))
+    assert Exhibit.of(unbounded, None).view_scale.top <= 255
+
+
+def test_pages_and_files_have_one_scale(certificate):
+    assert WidthBar.of(certificate).top == Exhibit.of(certificate, None).pixel_scale.top
 
 
 def test_every_view_has_its_role_and_its_difficulty(certificate, views):

@@ -214,7 +214,7 @@ def _learn(bench: Bench, pool: str) -> Task:
         stage="learn",
         function=learn_pool,
         arguments=(bench, pool),
-        settings={"targets": to_plain(targets), "learn": to_plain(bench.config.learn)},
+        settings={"targets": to_plain(targets), "learn": to_plain(bench.config.learning(pool))},
         outputs=tuple(bench.predictor(pool, target) for target in targets),
         after=tuple(f"{scene}/{waits}" for scene in sources),
     )

@@ -27,7 +27,7 @@ OUT_OF_FOLD = "out-of-fold"
 
 
 def learn_pool(bench: Bench, pool: str) -> None:
-    """One predictor for each target of a pool, from the training views of its sources."""
+    """One predictor for each target of a pool, from views of its sources."""
     known: dict[str, SceneViews] = {}
     learned: dict[tuple[str, ...], ViewPredictor] = {}
     for target, sources in bench.config.pools()[pool].items():
@@ -35,7 +35,8 @@ def learn_pool(bench: Bench, pool: str) -> None:
             if scene not in known:
                 known[scene] = source_views(bench, pool, scene)
         if sources not in learned:
-            learned[sources] = learn_predictor([known[s] for s in sources], bench.config.learn)
+            config = bench.config.learning(pool)
+            learned[sources] = learn_predictor([known[s] for s in sources], config)
         path = bench.predictor(pool, target)
         path.parent.mkdir(parents=True, exist_ok=True)
         learned[sources].save(path)

@@ -88,6 +88,10 @@ class PoolEntry:
     sources: tuple[str, ...]
     targets: tuple[str, ...] = ()
     """All scenes that are no sources, unless given. A target is never its own source."""
+    views: Literal["training", "held-out"] | None = None
+    """Source views to learn from, where other than in `[learn]`."""
+    prior: Literal["magnitude", "flat"] | None = None
+    """What is learned departures from, where other than in `[learn]`."""
 
     def __post_init__(self) -> None:
         _require_name("pool", self.name)
@@ -254,6 +258,12 @@ class BenchConfig:
             for pool, rows in found.items()
         }
         return {pool: rows for pool, rows in chosen.items() if rows}
+
+    def learning(self, pool: str) -> LearnConfig:
+        """How the predictors of a pool are learned."""
+        entry = next((entry for entry in self.pool if entry.name == pool), None)
+        own = {"views": entry and entry.views, "prior": entry and entry.prior}
+        return dataclasses.replace(self.learn, **{k: v for k, v in own.items() if v is not None})
 
     def member_is_main(self) -> bool:
         """Whether members are as large as the main model, so that it is one of them."""

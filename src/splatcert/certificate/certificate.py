@@ -78,6 +78,14 @@ class Certificate:
         """Scores of the calibration views, in order of their names, [m]."""
         return np.array([view.score for view in self.record.calibration])
 
+    @property
+    def usual_half_widths(self) -> list[float]:
+        """Mean half-widths that calibration views get, or need where boxes are unbounded, [m]."""
+        views = self.record.calibration
+        if np.isfinite(self.threshold):
+            return [self.threshold * view.factor for view in views]
+        return [view.score * view.factor for view in views]
+
     @cached_property
     def rule(self) -> ScaleRule:
         """How a query becomes a scale."""

@@ -3,19 +3,20 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import tyro
 
-from splatcert.commands.certify import Certify
+from splatcert.commands.certify import Certify, facts
 from splatcert.commands.options import CaptureOptions, CertificateOptions, EngineOptions
 from splatcert.commands.report import Report
-from splatcert.commands.train import Train
+from splatcert.commands.train import Train, run_facts
 from splatcert.config import TrainConfig
-from splatcert.console import output_folder, say
+from splatcert.console import output_folder, say, silent
 
 if TYPE_CHECKING:
     from splatcert.certificate.certificate import Certificate
@@ -43,10 +44,18 @@ class Demo:
     )
     """Folder for photographs, model, certificate and pictures."""
     engine: tyro.conf.OmitArgPrefixes[EngineOptions] = field(default_factory=EngineOptions)
+    json: bool = False
+    """Print one JSON object instead of words."""
 
     def run(self) -> None:
         """Copy, train, certify, look; each step says what it leaves."""
-        folder = output_folder(self.output)
+        with silent(self.json):
+            left = self._perform(output_folder(self.output))
+        if self.json:
+            print(json.dumps(left, indent=2))
+
+    def _perform(self, folder: Path) -> dict[str, Any]:
+        """All four steps; what they leave, for scripts."""
         photos, run, certified = (folder / name for name in ("still-life", "run", "certificate"))
         say("1 of 4", "photographs of a still life, path-traced by us; some are blurred or noisy")
         copy_photographs(photos)
@@ -65,9 +74,15 @@ class Demo:
         Certify(data=photos, model=run, output=certified, engine=self.engine).run()
 
         say("4 of 4", "what has come of it")
-        self._show(photos, run, certified)
+        return {
+            "kind": "demo",
+            "path": str(folder),
+            "photographs": str(photos),
+            "run": run_facts(run),
+            **self._show(photos, run, certified),
+        }
 
-    def _show(self, photos: Path, run: Path, certified: Path) -> None:
+    def _show(self, photos: Path, run: Path, certified: Path) -> dict[str, Any]:
         from splatcert.certificate.store import load_certificate
         from splatcert.commands.demo_sheet import save_sheet
         from splatcert.splats.files import load_splats
@@ -83,6 +98,11 @@ class Demo:
         say("splats", f"{run}/splats.ply opens in any splat viewer")
         say("certificate", f"{certified}: splatcert verify, splatcert view")
         say("next", "the same with photographs of your own: splatcert train, splatcert certify")
+        return {
+            "certificate": facts(certificate, certified),
+            "picture": str(sheet),
+            "report": str(certified / "report.html"),
+        }
 
 
 def copy_photographs(target: Path) -> None:

@@ -57,12 +57,12 @@ def stepped_back(camera: Camera, distance: float) -> Camera:
     return replace(camera, world_to_camera=pose)
 
 
-def pair(caption: str, picture: Pixels, widths: Pixels, top: float) -> Pixels:
+def pair(caption: str, picture: Pixels, widths: Pixels, top: int) -> Pixels:
     """Two pictures side by side under their captions."""
     height, width = picture.shape[:2]
     sheet = Image.new("RGB", (2 * width + GAP, height + CAPTION_HEIGHT + GAP), PAPER)
     draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(size=FONT_SIZE)
-    captions = (caption, f"half-width, 0 (dark) to {top:g} and more (light)")
+    captions = (caption, f"half-width, 0 (dark) to {top} of 255 and more (light)")
     for column, (words, pixels) in enumerate(zip(captions, (picture, widths), strict=True)):
         draw.text((column * width + 6, 4), words, fill=INK, font=font)
         sheet.paste(Image.fromarray(pixels), (column * width, CAPTION_HEIGHT))

@@ -78,11 +78,11 @@ class Export:
         full = with_columns(splats, stored)
         save_ply(full, folder / SUPPORT)
         save_ply(self._coloured(splats, stored["uncertainty"], scale), folder / COLOURED)
-        save_png(folder / LEGEND, scale.legend("uncertainty: certified half-width, RGB 0 to 1"))
+        save_png(folder / LEGEND, scale.legend("uncertainty: certified half-width, of 255"))
         write_text_whole(folder / COLUMNS, json.dumps(STORED, indent=1) + "\n")
         if chosen is not None:
             save_ply(full[_tensor(chosen)], folder / KEPT)
-        self._tell(certificate, stored, scale.top, chosen)
+        self._tell(certificate, stored, scale.end, chosen)
 
     def _coloured(self, splats: Splats, values: Tensor, scale: Any) -> Splats:
         """The splats in the colours of their uncertainty."""

@@ -16,7 +16,7 @@ from splatcert.artefacts import replacing
 from splatcert.commands.certified_frames import HALF_WIDTH, RGB
 from splatcert.commands.frame_ledger import Row
 from splatcert.commands.pictures import INK, PAPER, Pixels
-from splatcert.commands.width_bar import WidthBar
+from splatcert.commands.width_bar import UNIT, WidthBar
 from splatcert.console import progress
 
 STRIP, GAP, MARGIN = 64, 4, 12
@@ -73,7 +73,7 @@ class Film:
             width, height = self.panel_size
             draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(size=13)
             left = width + GAP + MARGIN
-            draw.text((left, height + 5), "half-width, RGB from 0 to 1", fill=QUIET, font=font)
+            draw.text((left, height + 5), UNIT, fill=QUIET, font=font)
             self.scale.draw(draw, left, height + 26, min(width - 2 * MARGIN, 420))
         return sheet
 
@@ -98,13 +98,13 @@ class Film:
     def _caption(self, draw: ImageDraw.ImageDraw, row: Row) -> None:
         width, height = self.panel_size
         font, small = (ImageFont.load_default(size=size) for size in (16, 13))
-        words = f"mean half-width {float(row['mean_half_width']):.3f}"
+        words = f"mean half-width {255 * float(row['mean_half_width']):.1f} of 255"
         draw.text((MARGIN, height + 9), words, fill=INK, font=font)
         inside = row["support"] == "within"
         support = "within support" if inside else "out of support"
         colour = QUIET if inside else WARNING
         draw.text((MARGIN, height + 33), support, fill=colour, font=font)
-        if width > 420:
+        if width > 460:
             name = (width - MARGIN, height + 11)
             draw.text(name, str(row["name"])[-32:], fill=QUIET, font=small, anchor="ra")
 

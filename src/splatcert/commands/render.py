@@ -125,11 +125,12 @@ class Render:
         from splatcert.commands.film import NOT_INSTALLED, Film, can_film
         from splatcert.commands.frame_ledger import write_tables
         from splatcert.commands.pictures import save_png
+        from splatcert.commands.width_bar import UNIT
 
         written = {}
         if job.scale is not None:
             write_tables(folder, rows)
-            save_png(folder / "scale.png", job.scale.legend("half-width, RGB from 0 to 1"))
+            save_png(folder / "scale.png", job.scale.legend(UNIT))
             written["table"] = f"{folder}/frames.csv and frames.json"
         if not self.no_film and len(rows) > 1 and (job.scale is not None or job.choice.is_path):
             if not can_film():
@@ -142,7 +143,7 @@ class Render:
 
     def _facts(self, job: Job, rows: list[Row], written: dict[str, str]) -> dict[str, Any]:
         kind = "model frames" if job.scale is None else "certified frames"
-        scale = None if job.scale is None else job.scale.top
+        scale = None if job.scale is None else job.scale.end
         film = written.get("film")
         return {
             "kind": kind,
@@ -161,8 +162,8 @@ def frame_words(rows: list[Row], scale: WidthBar | None) -> dict[str, str]:
     widths = sorted(float(row["mean_half_width"]) for row in rows)
     median = widths[len(widths) // 2]
     told = {
-        "half-width": f"{median:.4f} in the median frame, {widths[0]:.4f} to {widths[-1]:.4f}; "
-        f"colours go from 0 to {scale.top:g}",
+        "half-width": f"{median:.4f} in the median frame, {widths[0]:.4f} to {widths[-1]:.4f}, "
+        f"where RGB goes from 0 to 1; pictures show 0 to {scale.end:.3f}, {scale.top} of 255",
         "support": f"{sum(row['support'] == 'within' for row in rows)} of {len(rows)} frames "
         "within support",
     }

@@ -122,7 +122,9 @@ def picture(certificate: Certificate, found: Sequence[Suggestion]) -> Pixels:
     draw.text((16, MAP + 12), f"{len(training)} training cameras", fill=SEEN, font=font)
     words = f"{len(found)} suggestions, lighter where a photo gains more"
     draw.text((16, MAP + 34), words, fill=INK, font=font)
-    draw.text((MAP - 276, MAP + 12), "half-width of the small pictures", fill=INK, font=font)
+    draw.text(
+        (MAP - 276, MAP + 12), "half-width in the small pictures, of 255", fill=INK, font=font
+    )
     scale.draw(draw, MAP - 276, MAP + 38, 256)
     for place, one in enumerate(found, 1):
         line = MAP + LEGEND + LINE * (place - 1)
@@ -137,13 +139,13 @@ def marks(found: Sequence[Suggestion]) -> dict[str, tuple[Camera, tuple[int, int
     """Suggestions by their number, in colours by their gain; the least is still seen."""
     import numpy as np
 
-    from splatcert.commands.width_bar import WidthBar
+    from splatcert.report.colours import WidthScale
 
     most = max(one.gain for one in found)
     marked = {}
     for place, one in enumerate(found, 1):
         share = np.array([0.35 + 0.65 * one.gain / most])
-        red, green, blue = WidthBar(1.0).colours(share)[0]
+        red, green, blue = WidthScale(255).colours(share)[0]
         marked[str(place)] = (one.camera, (int(red), int(green), int(blue)))
     return marked
 

@@ -3,17 +3,21 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
 from splatcert.commands.options import OptionError
-from splatcert.console import say
+from splatcert.console import say, silent
 from splatcert.errors import InputError
+
+if TYPE_CHECKING:
+    from splatcert.viewer.exhibit import Exhibit
 
 ALONE = ("127.0.0.1", "localhost", "::1")
 
@@ -43,6 +47,8 @@ class View:
     """Open the page in a browser."""
     threads: int = 0
     """Threads of the cpu renderer; 0 means all cores. Pixels do not depend on it."""
+    json: bool = False
+    """Print one JSON object instead of words, when the page is there."""
 
     def __post_init__(self) -> None:
         if self.threads < 0:
@@ -72,20 +78,38 @@ class View:
         scene = load_certified_scene(certificate.record, self.data) if self.data else None
         exhibit = Exhibit.of(certificate, scene)
         with serving(exhibit, self.host, self.port, _complain) as server:
-            say("certificate", f"{self.certificate}: {certificate.guarantee}")
-            photos = "with photographs" if scene else "give --data for photographs"
-            say("capture", f"{len(exhibit.views)} views, {photos}")
-            say("page", server.address)
-            if self.host not in ALONE:
-                say("careful", "whoever reaches this port can look, at photographs as well")
-            if self.open:
-                _open(server.address)
-            say("end", "with Ctrl-C")
-            sys.stdout.flush()
             try:
+                if self.json:
+                    print(json.dumps(self._facts(exhibit, server.address), indent=2))
+                with silent(self.json):
+                    self._welcome(exhibit, server.address)
+                sys.stdout.flush()
                 threading.Event().wait()
             except KeyboardInterrupt:
-                say("ended", "nothing to keep: start it again at any time")
+                with silent(self.json):
+                    say("ended", "nothing to keep: start it again at any time")
+
+    def _facts(self, exhibit: Exhibit, address: str) -> dict[str, Any]:
+        """Where the page is, for scripts."""
+        return {
+            "kind": "viewer",
+            "page": address,
+            "certificate": str(self.certificate),
+            "guarantee": exhibit.certificate.guarantee,
+            "views": len(exhibit.views),
+            "photographs": exhibit.scene is not None,
+        }
+
+    def _welcome(self, exhibit: Exhibit, address: str) -> None:
+        say("certificate", f"{self.certificate}: {exhibit.certificate.guarantee}")
+        photos = "with photographs" if exhibit.scene else "give --data for photographs"
+        say("capture", f"{len(exhibit.views)} views, {photos}")
+        say("page", address)
+        if self.host not in ALONE:
+            say("careful", "whoever reaches this port can look, at photographs as well")
+        if self.open:
+            _open(address)
+        say("end", "with Ctrl-C")
 
 
 def _open(address: str) -> None:

@@ -8,6 +8,7 @@ of equal length, so equal differences in width look equally different.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -20,6 +21,8 @@ STEPS = 64
 """Colours of the scale: finer than the eye, and few enough to compress well."""
 TOPS = (8, 16, 32, 48, 64, 96, 128, 192, 255)
 """Ends of scales, in 8-bit units; few, so that reports of similar scenes share one."""
+WIDEST = 3.0
+"""Pixels of so many times the usual half-width are still told apart."""
 # Lightness, chroma and hue in degrees, on the way from narrow to wide.
 _PATH = (
     (0.17, 0.06, 285),
@@ -52,6 +55,20 @@ class WidthScale:
     def holding(cls, half_width: float) -> WidthScale:
         """The shortest scale that holds a half-width given where colours go from 0 to 1."""
         return cls(next((top for top in TOPS if 255 * half_width <= top), TOPS[-1]))
+
+    @classmethod
+    def for_pixels(cls, usual: Sequence[float]) -> WidthScale:
+        """For the pixels of views with these mean half-widths, the same for every picture."""
+        return cls.holding(WIDEST * float(np.median(usual)))
+
+    @property
+    def end(self) -> float:
+        """The last half-width with a colour of its own, where colours go from 0 to 1."""
+        return self.top / 255
+
+    def colours(self, half_width: ArrayLike) -> Pixels:
+        """Half-widths of any shape as colours, [..., 3]."""
+        return palette()[self.indices(half_width)]
 
     def indices(self, half_width: ArrayLike) -> Pixels:
         """Place of each half-width in the palette; wider than the scale is its last colour."""

@@ -2,8 +2,10 @@
 """Learning the view predictor on source scenes (alg:vscp, phase 1).
 
 The target is log a*, the smallest factor a view needs at the shape that will be deployed,
-centred within its scene. Everything is chosen by scenes left out: the ridge penalty by rank
-correlation with the target, the shrinkages by the width of calibrated boxes.
+centred within its scene. What is learned is how it departs from the magnitude of the residual
+field, or from a constant, as the prior says; a ridge penalty draws towards that. Everything is
+chosen by scenes left out: the penalty by rank correlation with the target, the shrinkages by
+the width of calibrated boxes.
 """
 
 from __future__ import annotations
@@ -51,6 +53,8 @@ class Source:
     """Descriptors in the scene's own units, [n, 24]."""
     oracle: Array
     """a* at each shape of LAMBDA_GRID, [n, 5]."""
+    prior: Array
+    """Log factor that weights of zero stand for, up to a constant of the scene, [n]."""
     splits: NDArray[np.bool_]
     """[count, n]."""
     dropped: int = 0
@@ -60,6 +64,14 @@ class Source:
         """Log a* at shape `shape` of the grid, centred, [n]."""
         log_oracle = np.log(self.oracle[:, shape])
         return log_oracle - log_oracle.mean()
+
+    def departure(self, shape: int) -> Array:
+        """What the weights have to explain: the target without the prior, centred, [n]."""
+        return self.target(shape) - (self.prior - self.prior.mean())
+
+    def log_factor(self, weights: Array) -> Array:
+        """Predictions of all views, up to a constant, [n]."""
+        return self.features @ weights + self.prior
 
     def width(self, shape: int, factor: Array) -> float:
         """Mean half-width at that shape with these view factors, over random splits."""
@@ -106,7 +118,7 @@ def learn_predictor(scenes: Sequence[SceneViews], config: LearnConfig) -> ViewPr
 
     everything = [Part(k, slice(None)) for k in range(len(sources))]
     weights = fit_ridge(sources, everything, chosen.shape, chosen.ridge)
-    raw = np.exp(np.concatenate([source.features @ weights for source in sources]))
+    raw = np.exp(np.concatenate([source.log_factor(weights) for source in sources]))
     return ViewPredictor(
         weights=weights,
         intercept=-float(np.log(raw.mean())),
@@ -114,12 +126,13 @@ def learn_predictor(scenes: Sequence[SceneViews], config: LearnConfig) -> ViewPr
         lambda_b=LAMBDA_GRID[chosen.shape],
         ridge=chosen.ridge,
         beta=beta,
+        magnitude=_magnitude(config),
         card=_card(sources, chosen, lambda_a, widths, config),
     )
 
 
 def fit_ridge(sources: Sequence[Source], parts: Sequence[Part], shape: int, ridge: float) -> Array:
-    """Weights of least squares on the centred targets of some parts, [24].
+    """Weights of least squares on how the targets of some parts depart from the prior, [24].
 
     Features are centred within their scene like the targets, which gives every scene an
     intercept of its own: only differences between views of one scene are learned.
@@ -129,7 +142,7 @@ def fit_ridge(sources: Sequence[Source], parts: Sequence[Part], shape: int, ridg
         source = sources[part.source]
         x = (source.features - source.features.mean(axis=0))[part.rows]
         normal += x.T @ x
-        moment += x.T @ source.target(shape)[part.rows]
+        moment += x.T @ source.departure(shape)[part.rows]
     return np.asarray(np.linalg.solve(normal, moment), dtype=np.float64)
 
 
@@ -157,7 +170,7 @@ def _predict_left_out(sources: Sequence[Source], shape: int, ridge: float) -> li
     for part in parts:
         others = [other for other in parts if other is not part]
         weights = fit_ridge(sources, others, shape, ridge)
-        logs[part.source][part.rows] = sources[part.source].features[part.rows] @ weights
+        logs[part.source][part.rows] = sources[part.source].log_factor(weights)[part.rows]
     return logs
 
 
@@ -232,8 +245,18 @@ def _source(scene: SceneViews, config: LearnConfig, beta: Fraction) -> Source:
         )
     units = FeatureUnits.from_descriptors(scene.training.descriptors)
     splits = draw_splits(count, calibration, config.splits, config.seed)
-    features = units.standardise(table.descriptors[usable])
-    return Source(scene, features, oracle[usable], splits, dropped=len(table) - count)
+    return Source(
+        views=scene,
+        features=units.standardise(table.descriptors[usable]),
+        oracle=oracle[usable],
+        prior=_magnitude(config) * units.log_magnitude(table.descriptors[usable]),
+        splits=splits,
+        dropped=len(table) - count,
+    )
+
+
+def _magnitude(config: LearnConfig) -> float:
+    return 1.0 if config.prior == "magnitude" else 0.0
 
 
 def _card(
@@ -253,6 +276,7 @@ def _card(
         "splatcert": __version__,
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
         "views": config.views,
+        "prior": config.prior,
         "alpha": str(ALPHA),
         "splits": config.splits,
         "seed": config.seed,
@@ -292,6 +316,6 @@ def _card_row(source: Source, at: int, chosen: LeftOut, lambda_a: Fraction) -> d
 def _table_hash(source: Source) -> str:
     """SHA-256 of the numbers that were learned from."""
     digest = hashlib.sha256()
-    for array in (source.features, source.oracle):
+    for array in (source.features, source.oracle, source.prior):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The view predictor: a log-linear model of view difficulty that crosses scenes.
 
-eq:view-regression   log a(z_v) = theta . (z_v - mu_z) / sigma_z + c
+eq:view-regression   log a(z_v) = theta . (z_v - mu_z) / sigma_z + magnitude (m_v - mu_m) + c
 
 Weights and shrinkages are learned once on source scenes and frozen. Each scene brings its
-own units mu_z, sigma_z: its training views, described out of fold.
+own units mu_z, sigma_z: its training views, described out of fold. m is the feature that is
+the log of the mean residual field, in its own units: with magnitude 1 a predictor without
+weights makes boxes as wide as the field says, with magnitude 0 (the paper's form) equally wide.
 """
 
 from __future__ import annotations
@@ -28,11 +30,12 @@ from splatcert.scale import LAMBDA_GRID
 from splatcert.view.descriptor import FEATURE_NAMES, SchemaError, check_schema
 
 FORMAT = "splatcert view predictor"
-VERSION = 1
+VERSION = 2
 MAX_BYTES = 1 << 22
 """Of a predictor file; ours have a few kilobytes."""
 LOG_BOUND = 30.0
 """Predictions stay within e^-30 and e^30: a camera far from all others still gets a number."""
+MAGNITUDE = FEATURE_NAMES.index("f_gsu_logmean")
 _LARGEST_CONSTANT = 1e-12
 """Relative deviation up to which a feature counts as constant."""
 
@@ -74,6 +77,10 @@ class FeatureUnits:
         """(z - mu_z) / sigma_z, [24] or [n, 24]."""
         return (_descriptors(descriptors) - self.mean) / self.std
 
+    def log_magnitude(self, descriptors: ArrayLike) -> NDArray[np.float64]:
+        """Log of the mean residual field over that of the scene's views, [] or [n]."""
+        return _descriptors(descriptors)[..., MAGNITUDE] - self.mean[MAGNITUDE]
+
 
 @dataclass(frozen=True, eq=False)
 class ViewPredictor:
@@ -89,6 +96,8 @@ class ViewPredictor:
     """Penalty the weights were fitted with."""
     beta: Fraction
     """Pixel level of the targets it was fitted to."""
+    magnitude: float = 0.0
+    """Power of the field's own magnitude that the weights correct."""
     features: tuple[str, ...] = FEATURE_NAMES
     card: Mapping[str, Any] = field(default_factory=dict)
     """What it was learned from, and how well it did there."""
@@ -102,8 +111,8 @@ class ViewPredictor:
             raise PredictorError(
                 f"{len(self.features)} features need as many weights, got shape {weights.shape}"
             )
-        if not (np.isfinite(weights).all() and math.isfinite(self.intercept)):
-            raise PredictorError("weights and intercept must be finite")
+        if not np.isfinite([*weights, self.intercept, self.magnitude]).all():
+            raise PredictorError("weights, intercept and magnitude must be finite")
         for name in ("lambda_a", "lambda_b"):
             if getattr(self, name) not in LAMBDA_GRID:
                 # Scores are kept at these shapes alone, and shapes are chosen before labels.
@@ -120,6 +129,7 @@ class ViewPredictor:
         standard = units.standardise(descriptors)
         with np.errstate(over="ignore", invalid="ignore"):  # the unit refuses what is not finite
             log_factor = (standard * self.weights).sum(axis=-1) + self.intercept
+            log_factor = log_factor + self.magnitude * units.log_magnitude(descriptors)
         return np.exp(np.clip(log_factor, -LOG_BOUND, LOG_BOUND))
 
     def to_json(self) -> dict[str, Any]:
@@ -130,6 +140,7 @@ class ViewPredictor:
             "features": list(self.features),
             "weights": [float(weight) for weight in self.weights],
             "intercept": float(self.intercept),
+            "magnitude": float(self.magnitude),
             "lambda_a": str(self.lambda_a),
             "lambda_b": str(self.lambda_b),
             "ridge": float(self.ridge),
@@ -145,9 +156,9 @@ class ViewPredictor:
         text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def save(self, path: Path) -> None:
+    def save(self, path: str | Path) -> None:
         """Write it as JSON, whole or not at all."""
-        write_text_whole(path, json.dumps(self.to_json(), indent=1, allow_nan=False) + "\n")
+        write_text_whole(Path(path), json.dumps(self.to_json(), indent=1, allow_nan=False) + "\n")
 
 
 def _check_card(card: Mapping[str, Any]) -> None:
@@ -165,9 +176,9 @@ def _check_card(card: Mapping[str, Any]) -> None:
             )
 
 
-def load_predictor(path: Path) -> ViewPredictor:
+def load_predictor(path: str | Path) -> ViewPredictor:
     """Read a predictor; another schema, a missing entry or a number that is none is refused."""
-    return predictor_from_json(_read(path), str(path))
+    return predictor_from_json(_read(Path(path)), str(path))
 
 
 def predictor_from_json(content: object, where: str) -> ViewPredictor:
@@ -185,6 +196,7 @@ def predictor_from_json(content: object, where: str) -> ViewPredictor:
         return ViewPredictor(
             weights=np.array(reader.numbers("weights")),
             intercept=reader.number("intercept"),
+            magnitude=reader.number("magnitude"),
             lambda_a=reader.fraction("lambda_a"),
             lambda_b=reader.fraction("lambda_b"),
             ridge=reader.number("ridge"),

@@ -10,7 +10,6 @@ import numpy as np
 from splatcert.certificate.certificate import Certificate
 from splatcert.report.colours import WidthScale
 from splatcert.scene.scene import Scene
-from splatcert.viewer.colours import pixel_scale, view_scale
 from splatcert.viewer.html import Gauge
 from splatcert.viewer.levels import StoredLevels
 from splatcert.viewer.viewpoint import Array
@@ -28,7 +27,10 @@ class Exhibit:
     levels: StoredLevels
     gauge: Gauge
     pixel_scale: WidthScale
+    """Of pixels. Both scales are absolute: they depend on the certificate and not on what is
+    looked at, so that a colour means the same number in every view and mode."""
     view_scale: WidthScale
+    """Of views as a whole, none of which is as wide on average as its widest pixels."""
 
     @classmethod
     def of(cls, certificate: Certificate, scene: Scene | None) -> Exhibit:
@@ -42,8 +44,8 @@ class Exhibit:
             views,
             levels,
             gauge,
-            pixel_scale(views, certificate.threshold),
-            view_scale(views, certificate.threshold),
+            WidthScale.for_pixels(certificate.usual_half_widths),
+            WidthScale.holding(max(certificate.usual_half_widths)),
         )
 
     @property

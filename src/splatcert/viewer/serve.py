@@ -18,8 +18,8 @@ from splatcert.viewer.loop import RenderLoop
 from splatcert.viewer.page import ClientPage
 from splatcert.viewer.viewpoint import viewpoint_of
 
-PATIENCE = 0.3
-"""Seconds that clients have to close their connections."""
+PATIENCE = 0.25
+"""Seconds for a picture under way, and as many for clients to close their connections."""
 IN_USE = (
     "port {} is in use, perhaps by a viewer that still runs.\n"
     "  End that one, choose another port, or --port 0 for any that is free."
@@ -87,7 +87,7 @@ def serving(
         loop.start()
         yield server
     finally:
-        loop.stop()
+        loop.stop(PATIENCE)
         # Browsers may take seconds to say goodbye. The server need not be waited for.
         leaving = threading.Thread(target=server.stop, daemon=True)
         with redirect_stdout(StringIO()):
