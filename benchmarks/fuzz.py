@@ -37,7 +37,7 @@ def fuzz(reader: str, seconds: int, kept: Path) -> dict[str, object]:
         check=False,
     )
     told = done.stderr
-    (kept / f"{reader}.log").write_text(told)
+    (kept / f"{reader}.log").write_text(done.stdout + told)
     return {
         "seconds": seconds,
         "executions": _last(r"number_of_executed_units: (\d+)", told),
@@ -59,13 +59,15 @@ def _last(pattern: str, text: str) -> int:
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--seconds", type=int, default=600, help="for each reader")
-    options.add_argument("--readers", nargs="+", default=READERS, choices=READERS)
+    options.add_argument(
+        "--readers", nargs="+", default=READERS, choices=READERS, help="others keep their result"
+    )
     options.add_argument("--keep", type=Path, help="folder for findings; else a temporary one")
     options.add_argument("--output", type=Path, default=HERE / "results" / "fuzz.json")
     asked = options.parse_args()
     kept = asked.keep or Path(tempfile.mkdtemp(prefix="fuzz-"))
     kept.mkdir(parents=True, exist_ok=True)
-    found = {}
+    found = json.loads(asked.output.read_text())["readers"] if asked.output.exists() else {}
     for reader in asked.readers:
         one = found[reader] = fuzz(reader, asked.seconds, kept)
         print(f"{reader}: {one['executions']} executions, findings {one['findings']}", flush=True)

@@ -514,6 +514,13 @@ HANDMADE: dict[str, dict[str, Spoil]] = {
         "panorama": lens("EQUIRECTANGULAR 24 16 24 16"),
         "too-few-numbers": lens("PINHOLE 24 16 20"),
         "zero-rotation": written("1 0 0 0 0 0 0 0 1 00.png\n\n", "sparse/0/images.txt"),
+        "point-id-digits": written(
+            f"1 1 0 0 0 0 0 0 1 00.png\n1 2 {'1' * 80}\n", "sparse/0/images.txt"
+        ),
+        "number-digits": written(
+            f"# Number of cameras: {'9' * 5000}\n1 PINHOLE 24 16 20 20 12 8\n",
+            "sparse/0/cameras.txt",
+        ),
         "photo-twice": written(
             "1 1 0 0 0 0 0 0 1 a.png\n\n2 1 0 0 0 0 0 0 1 a.png\n\n", "sparse/0/images.txt"
         ),

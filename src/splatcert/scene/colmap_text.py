@@ -16,7 +16,7 @@ from splatcert.scene.colmap import MODELS, ColmapCamera, ColmapError, ColmapImag
 from splatcert.scene.points import SparsePoints, Tracks
 
 PARAMETERS = dict(MODELS.values())
-STATED = re.compile(r"#\s*Number of (?:cameras|images|points):\s*(\d+)")
+STATED = re.compile(r"#\s*Number of (?:cameras|images|points):\s*(\d{1,19})")
 
 
 class _Lines:
@@ -120,7 +120,7 @@ def _observations(source: _Lines, name: str, keep: bool) -> dict:
             raise ValueError
         ids = np.array(words[2::3], dtype=np.int64)
         xy = np.array([words[0::3], words[1::3]], dtype=np.float64).T
-    except ValueError:
+    except (ValueError, OverflowError):
         raise source.wrong(
             f"the line after {name!r} must hold its 2D points as x, y, point id, or be blank"
         ) from None
