@@ -107,11 +107,11 @@ def test_inspect_names_each(runs, capture, trained, name, capsys):
 TO_THE_END = ["--field.progress", "0", "--field.tolerance", "1e-5", "--field.max-steps", "200"]
 
 
-@pytest.mark.parametrize(("options", "within"), [([], 3e-4), (TO_THE_END, 2e-5)])
+@pytest.mark.parametrize(("options", "within"), [([], 5e-5), (TO_THE_END, 2e-5)])
 def test_certify_gives_all_three_the_same_threshold(
     runs, capture, tmp_path, capsys, options, within
 ):
-    """A fit that ends early depends a little on the frame, by whose axes it is preconditioned."""
+    """Also where the fit ends early: nothing in its way down may depend on the frame's axes."""
     thresholds = {}
     for name, path in runs.items():
         words = ["certify", str(capture), str(path), "-o", str(tmp_path / name), "--json"]

@@ -22,9 +22,10 @@ CHECK_EVERY = 100
 """Steps of a long descent after which its residual is compared with the true one."""
 DRIFTED = 2.0
 """True residual over the one carried along from which rounding has taken over."""
-JITTER = 1e-5
+JITTER = 1e-4
 """Of a block's trace, added to its diagonal. Blocks are sums in float32 and singular where all
-views saw a Gaussian from one side; rounding then leaves small negative eigenvalues."""
+views saw a Gaussian from one side; rounding then leaves small negative eigenvalues, and what is
+left of it in the inverse would make a fit that ends early depend on the axes of the frame."""
 CHUNK = 1 << 15
 """Blocks inverted at a time, which bounds the memory in float64."""
 
