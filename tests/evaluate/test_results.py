@@ -154,6 +154,17 @@ def test_again_from_stored_studies_gives_the_same_bytes(folder, capsys):
     assert "without" in capsys.readouterr().out
 
 
+def test_studies_of_scenes_no_longer_listed_take_no_part(folder, capsys):
+    stray = folder / "studies" / "gone-fastgs-model.npz"
+    before = contents(folder)
+    stray.write_bytes(b"not even a study")
+    try:
+        assert main(["results", str(folder)]) == 0
+    finally:
+        stray.unlink()
+    assert contents(folder) == before
+
+
 def test_page_from_the_numbers_alone(folder, tmp_path, capsys):
     kept = tmp_path / "kept"
     kept.mkdir()

@@ -91,7 +91,7 @@ def _train(model: Model) -> Task:
         settings["train"] = to_plain(model.config)
     return Task(
         name=f"{model.label}/train",
-        stage="train",
+        stage="train" if model.given is None else "",
         function=train_model,
         arguments=(model,),
         settings=settings,

@@ -64,18 +64,20 @@ class Forecast:
     """How long the rest will take, from jobs of the same kind."""
 
     def __init__(self, tasks: Sequence[Task]) -> None:
-        self._open = Counter(task.stage for task in tasks)
+        self._open = Counter(task.stage for task in tasks if task.stage)
         self._seconds: dict[str, list[float]] = {}
         self.at_once = 1
         """Most jobs that were seen running together."""
 
     def know(self, stage: str, seconds: float) -> None:
         """A job of this kind took that long, now or in an earlier run."""
-        self._seconds.setdefault(stage, []).append(seconds)
+        if stage:
+            self._seconds.setdefault(stage, []).append(seconds)
 
     def ended(self, stage: str) -> None:
         """One fewer to do."""
-        self._open[stage] -= 1
+        if stage:
+            self._open[stage] -= 1
 
     def left(self) -> float | None:
         """Seconds; kinds that nobody has seen yet count as the mean of the others."""

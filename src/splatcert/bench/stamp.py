@@ -31,7 +31,7 @@ class Task:
 
     name: str
     stage: str
-    """Kind of work; jobs of one kind take about as long."""
+    """Kind of work; jobs of one kind take about as long. Empty where it takes next to nothing."""
     function: Callable[..., None]
     arguments: tuple[Any, ...]
     settings: Mapping[str, Any]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -78,9 +78,13 @@ def _order(study: Study) -> tuple[int, str, str]:
     return known, study.family, study.scene
 
 
-def read_studies(folder: Path, protocol: Protocol) -> BenchStudies:
-    """Every study of a folder, with its ratios and pictures beside it."""
-    every = sorted(folder.glob("*.npz"))
+def read_studies(folder: Path, protocol: Protocol, keys: Collection[str]) -> BenchStudies:
+    """The studies of these keys in a folder, with their ratios and pictures beside them.
+
+    Others in it are of scenes that the bench no longer lists.
+    """
+    listed = tuple(f"{key}." for key in keys)
+    every = [path for path in sorted(folder.glob("*.npz")) if path.name.startswith(listed)]
     ratios = [path for path in every if path.name.endswith(".ratios.npz")]
     pictures = [path for path in every if path.name.endswith(".picture.npz")]
     studies = [path for path in every if path not in ratios and path not in pictures]

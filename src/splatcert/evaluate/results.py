@@ -65,7 +65,8 @@ def write_results(
 def compute_again(folder: Path) -> dict[str, Any]:
     """Everything of a bench again from its stored studies; times stay as they were measured."""
     earlier = read_results(folder)
-    bench = read_studies(folder / "studies", _protocol(earlier["protocol"]))
+    keys = {str(study["key"]) for study in earlier["studies"]} | set(earlier["missing"])
+    bench = read_studies(folder / "studies", _protocol(earlier["protocol"]), keys)
     results, times = make_results(bench, earlier["settings"]), read_times(folder)
     write_json(folder / RESULTS, results)
     _write_all(folder, results, times, bench)
