@@ -24,6 +24,7 @@ SPLIT_INTO = 2
 SPLIT_SHRINK = 1.6
 RESET_OPACITY = 0.01
 LEAST_RECOVERY = 500
+LEAST_SETTLING = 100
 
 
 @dataclass
@@ -95,11 +96,12 @@ class DensityRule(Protocol):
 class ScheduledDensity(ABC):
     """The schedule both rules share, scaled from 30,000 steps; a rule fills in `densify`."""
 
-    def __init__(self, config: TrainConfig, *, every: int, at_least: int = 0) -> None:
+    def __init__(self, config: TrainConfig, *, every: int) -> None:
         self.limit = config.max_gaussians
         self.start, self.end = config.scaled(500), config.scaled(15_000)
-        # Between two rounds new Gaussians must settle: gradients of unsettled ones say little.
-        self.every = max(10, at_least, config.scaled(every))
+        # Between two rounds new Gaussians must settle: gradients of unsettled ones say little,
+        # and rounds that follow too fast grow a crowd that overfits.
+        self.every = max(10, min(LEAST_SETTLING, config.iterations // 12), config.scaled(every))
         # Opacities need some hundred steps to recover: a run too short for that has no resets.
         spacing = config.scaled(3_000)
         self.reset_every = spacing if spacing >= LEAST_RECOVERY else config.iterations

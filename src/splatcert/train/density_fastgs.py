@@ -39,7 +39,7 @@ class FastGSDensity(ScheduledDensity):
     """View-consistent densification and pruning."""
 
     def __init__(self, config: TrainConfig) -> None:
-        super().__init__(config, every=500, at_least=min(100, config.iterations // 12))
+        super().__init__(config, every=500)
         self.final_prunes = {config.scaled(step) for step in FINAL_PRUNES}
 
     def apply(self, table: GaussianTable, stats: DensityStats, context: DensityContext) -> bool:
