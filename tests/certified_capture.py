@@ -10,6 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from splatcert.baselines.fitted import Fitted, Members
+from splatcert.certificate.certificate import observe
+from splatcert.config import FieldConfig
+from splatcert.field.fit import fit_field
 from splatcert.raster.interface import render
 from splatcert.scene import Camera, Scene, scene_from_tensors
 from splatcert.splats.gaussians import Splats
@@ -60,3 +64,12 @@ def made_predictor(
     """Weights of no particular meaning."""
     weights = 0.05 * np.random.default_rng(0).standard_normal(len(FEATURE_NAMES))
     return ViewPredictor(weights, 0.3, lambda_a, lambda_b, 1.0, Fraction(1, 10), card=card or {})
+
+
+def made_fitted(photos, *, steps: int, long_side: int | None = None) -> Fitted:
+    """What baselines may look at: the model, its field after so many steps, three members."""
+    scene, model = made_capture(photos), made_model(made_truth())
+    fit = fit_field(model, scene.training, FieldConfig(max_steps=steps))
+    observed = observe(model, fit, scene.training.cameras, scene.extent, (0.0, 0.0, 0.0))
+    members = [made_model(made_truth(), seed) for seed in range(3)]
+    return Fitted(observed, scene.training, Members(members, long_side=long_side))

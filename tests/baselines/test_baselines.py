@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certified_capture import made_capture, made_model, made_photos, made_predictor, made_truth
+from certified_capture import made_fitted, made_photos, made_predictor
 from splatcert.baselines.ensemble import Ensemble, EnsembleError
 from splatcert.baselines.fitted import Fitted, Members
 from splatcert.baselines.named import MAKERS, BaselineError, maker_of
@@ -22,11 +22,8 @@ from splatcert.baselines.visibility_sums import (
     add_up_visibility,
     footprint_transmittance,
 )
-from splatcert.certificate.certificate import observe
 from splatcert.certificate.rule import ScaleRule
-from splatcert.config import FieldConfig
 from splatcert.conformal.calibrate import view_score
-from splatcert.field.fit import fit_field
 from splatcert.raster.interface import render
 from splatcert.raster.native import NativeView
 from splatcert.raster.reference import ReferenceView, transmit
@@ -131,11 +128,7 @@ def photos():
 
 @pytest.fixture(scope="module")
 def fitted(photos) -> Fitted:
-    scene, model = made_capture(photos), made_model(made_truth())
-    fit = fit_field(model, scene.training, FieldConfig(max_steps=5))
-    observed = observe(model, fit, scene.training.cameras, scene.extent, (0.0, 0.0, 0.0))
-    members = Members([made_model(made_truth(), seed) for seed in range(3)])
-    return Fitted(observed, scene.training, members)
+    return made_fitted(photos, steps=5)
 
 
 @pytest.mark.parametrize("name", MAKERS)

@@ -7,19 +7,16 @@ import numpy as np
 import pytest
 import torch
 
-from certified_capture import HELD_OUT, made_capture, made_model, made_photos, made_truth
+from certified_capture import HELD_OUT, made_capture, made_fitted, made_photos
 from splatcert.baselines.ensemble import Ensemble
-from splatcert.baselines.fitted import Fitted, Members
+from splatcert.baselines.fitted import Fitted
 from splatcert.baselines.named import BaselineError
 from splatcert.bench.batch import around_ensemble_mean, query_batch, shrunk, timed_cameras
 from splatcert.bench.checks import packing, visibility_facts
 from splatcert.bench.latency import measure_latency
 from splatcert.bench.scores import score_batch
-from splatcert.certificate.certificate import observe
-from splatcert.config import FieldConfig
 from splatcert.conformal.calibrate import view_score
 from splatcert.evaluate.ratios import count_ratios
-from splatcert.field.fit import fit_field
 from splatcert.scale import LAMBDA_GRID
 from splatcert.scene import scene_from_tensors
 
@@ -46,11 +43,7 @@ def photos():
 
 @pytest.fixture(scope="module")
 def fitted(photos) -> Fitted:
-    scene, model = made_capture(photos), made_model(made_truth())
-    fit = fit_field(model, scene.training, FieldConfig(max_steps=3))
-    observed = observe(model, fit, scene.training.cameras, scene.extent, (0.0, 0.0, 0.0))
-    members = Members([made_model(made_truth(), seed) for seed in range(3)], long_side=30)
-    return Fitted(observed, scene.training, members)
+    return made_fitted(photos, steps=3, long_side=30)
 
 
 def test_scores_are_those_of_the_maps_written_out(photos, fitted):
