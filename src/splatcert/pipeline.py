@@ -43,14 +43,16 @@ from splatcert.splats.gaussians import Splats
 from splatcert.view.predictor import ViewPredictor, load_predictor
 from splatcert.view.query import Observed
 
-SHIPPED = Path(__file__).with_name("predictors") / "default.json"
+Shipped = Literal["default", "strict"]
+"""Predictors in the package: of all our captures, and of Tanks & Temples and Deep Blending only."""
+PREDICTORS = Path(__file__).with_name("predictors")
 
 
 def certify(
     scene: Scene,
     splats: Splats,
     config: CertifyConfig | None = None,
-    predictor: ViewPredictor | Literal["default"] | None = "default",
+    predictor: ViewPredictor | Shipped | None = "default",
     *,
     backend: Backend = "cpu",
     folder: Path | None = None,
@@ -58,12 +60,13 @@ def certify(
 ) -> Certificate:
     """Boxes with a guarantee for one scene; every held-out view with a photo calibrates.
 
-    `predictor` was frozen on other scenes: "default" is the package's own, None is a = 1.
+    `predictor` was frozen on other scenes: "default" and "strict" are in the package, None is
+    a = 1. The strict one knows no capture of Mip-NeRF 360, and may be tried on all of them.
     With a `folder`, the fitted field is kept there, and a run that was stopped goes on from
     it to the same result.
     """
     request = Request(scene, splats, config or CertifyConfig(), backend, report)
-    frozen = default_predictor() if predictor == "default" else predictor
+    frozen = shipped_predictor(predictor) if isinstance(predictor, str) else predictor
     refuse_early(request, frozen)
     return run_phases(request, frozen, folder)
 
@@ -187,6 +190,6 @@ def verify(
     return Verification((*checks, *compare(stored, again)))
 
 
-def default_predictor() -> ViewPredictor | None:
-    """The predictor in the package; None where it has none."""
-    return load_predictor(SHIPPED) if SHIPPED.is_file() else None
+def shipped_predictor(name: Shipped = "default") -> ViewPredictor:
+    """A predictor in the package."""
+    return load_predictor(PREDICTORS / f"{name}.json")

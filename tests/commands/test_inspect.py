@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from PIL import Image
 
+from certified_capture import made_predictor
 from splatcert import cli, render
 from splatcert.commands.pictures import to_pixels
+from splatcert.pipeline import PREDICTORS
 
 
 def test_a_capture_in_words(capture, capsys):
@@ -102,3 +105,21 @@ def test_a_run_of_splatcert_train_is_named_and_an_unfinished_one_told(tmp_path, 
     (run / "train.json").write_text(json.dumps({"request": request, "result": None}))
     assert cli.main(["inspect", str(run)]) == 2
     assert "a run that is not finished" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["default", "strict"])
+def test_a_predictor_says_where_it_was_learned(name, capsys):
+    path = PREDICTORS / f"{name}.json"
+    assert cli.main(["inspect", str(path)]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "playroom" in told and "left out while learning: one scene at a time" in told
+    assert cli.main(["inspect", str(path), "--json"]) == 0
+    known = json.loads(capsys.readouterr().out)
+    assert known["kind"] == "predictor" and known["card"]["views"] == "held-out"
+
+
+def test_a_predictor_without_a_card_is_shown_as_one(tmp_path, capsys):
+    made_predictor().save(tmp_path / "mine.json")
+    assert cli.main(["inspect", str(tmp_path / "mine.json")]) == 0
+    assert "nobody knows where it was learned" in " ".join(capsys.readouterr().out.split())
+    assert cli.main(["inspect", str(tmp_path / "mine.json"), "--data", str(tmp_path)]) == 2

@@ -72,6 +72,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     ),
     "views.npz": ("learn {it} -o {out}/predictor.json",),
     "predictor.json": (
+        "inspect {it}",
         "certify {valid}/transforms {valid}/model.ply -o {out} --holdout 3 --predictor {it}",
     ),
     "bench.toml": ("bench {it} -o {out} --threads 1",),

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from splatcert.pipeline import shipped_predictor
 from splatcert.scale import LAMBDA_GRID
 from splatcert.view.descriptor import FEATURE_NAMES, SchemaError
 from splatcert.view.predictor import (
@@ -175,3 +176,14 @@ def test_a_missing_file_is_the_users_error(tmp_path):
 def test_descriptors_of_another_shape_are_refused(bad):
     with pytest.raises(PredictorError, match="descriptor"):
         made_predictor().raw(bad, UNITS)
+
+
+def test_predictors_in_the_package_say_where_they_come_from():
+    names = {}
+    for shipped in ("default", "strict"):
+        predictor = shipped_predictor(shipped)
+        names[shipped] = {scene["scene"] for scene in predictor.card["scenes"]}
+        assert predictor.magnitude == 1 and predictor.beta == Fraction(1, 10)
+        assert predictor.card["views"] == "held-out"
+        assert predictor.card["mean_saving"]["full"] > 0.2
+    assert names["strict"] == {"truck", "train", "drjohnson", "playroom"} < names["default"]

@@ -52,8 +52,9 @@ class Certify:
     """A new view may fall short with at most this probability: 1/10, 0.1 or 10%."""
     beta: Annotated[str, tyro.conf.arg(metavar="LEVEL")] = "1/10"
     """Share of a view's pixels that may lie outside their boxes."""
-    predictor: Annotated[str, tyro.conf.arg(metavar="FILE|default|none")] = "default"
-    """View predictor: a file of splatcert learn, the one in the package, or none."""
+    predictor: Annotated[str, tyro.conf.arg(metavar="FILE|default|strict|none")] = "default"
+    """View predictor: a file of splatcert learn, one in the package (default; strict, which
+    has seen no scene of Mip-NeRF 360), or none."""
     unit: Literal["deployed", "batch"] = "deployed"
     """Unit of the view factor: a camera's box never depends on what else is asked
     (deployed), or the paper's mean over the query batch, which covers that batch only."""
@@ -128,16 +129,16 @@ class Certify:
 
     def _predictor(self) -> ViewPredictor | None:
         """The predictor asked for; the package's own unless told."""
-        from splatcert.pipeline import default_predictor
+        from splatcert.pipeline import shipped_predictor
         from splatcert.view.predictor import load_predictor
 
-        if self.predictor == "none":
-            return None
-        return (
-            default_predictor()
-            if self.predictor == "default"
-            else load_predictor(Path(self.predictor))
-        )
+        match self.predictor:
+            case "none":
+                return None
+            case "default" | "strict" as name:
+                return shipped_predictor(name)
+            case file:
+                return load_predictor(Path(file))
 
 
 def words(certificate: Certificate) -> dict[str, str]:

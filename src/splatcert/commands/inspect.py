@@ -38,11 +38,11 @@ class InspectError(InputError):
 
 @dataclass(frozen=True, kw_only=True)
 class Inspect:
-    """Say what a capture, a model or a certificate is, and what would be used of it."""
+    """Say what a capture, a model, a certificate or a predictor is, and what is used of it."""
 
     path: Annotated[Path, tyro.conf.Positional]
     """A capture (COLMAP, transforms.json, Blender), a model (PLY, folder, checkpoint), a
-    certificate, or a file of cameras."""
+    certificate, a view predictor, or a file of cameras."""
     data: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
     """Capture the model was trained on: find its frame and render a few training views."""
     json: bool = False
@@ -60,6 +60,9 @@ class Inspect:
             return
         if is_camera_list(self.path):
             self._show_cameras()
+            return
+        if is_predictor(self.path):
+            self._show_predictor()
             return
         found = look(self.path)
         placed = self._placed(found)
@@ -100,6 +103,26 @@ class Inspect:
         say("cameras", f"{len(cameras)}, from {next(iter(cameras))} to {list(cameras)[-1]}")
         say("size", _counted(dict(sizes), "pixels"))
         say("next", f"splatcert render CERT --cameras {self.path} -o DIR")
+
+    def _show_predictor(self) -> None:
+        """Where a predictor was learned, and how well it did there."""
+        from splatcert.commands.predictor_card import Card, read_card, show
+        from splatcert.view.predictor import load_predictor
+
+        if self.data is not None:
+            raise InspectError(f"{self.path} is a view predictor; --data goes with a model.")
+        predictor = load_predictor(self.path)
+        if self.json:
+            known = {"kind": "predictor", "path": str(self.path), "sha256": predictor.sha256}
+            print(json.dumps({**known, "card": predictor.card}, indent=2))
+            return
+        say("predictor", f"of how hard a view is, from {len(predictor.weights)} features")
+        try:
+            card = read_card(predictor.card)
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
+            card = Card(facts={"card": "none to be read: nobody knows where it was learned"})
+        show(predictor, card)
+        say("next", f"splatcert certify DATA MODEL -o CERT --predictor {self.path}")
 
     def _placed(self, found: Scene | ModelInfo) -> PlacedModel | None:
         """The model among the photographs it was trained on, if they are given."""
@@ -156,6 +179,16 @@ def is_camera_list(path: Path) -> bool:
         return False
     with path.open("rb") as file:
         return file.read(256).lstrip().startswith(b"[")
+
+
+def is_predictor(path: Path) -> bool:
+    """Whether a file says it is a view predictor."""
+    from splatcert.view.predictor import FORMAT
+
+    if not (path.is_file() and path.suffix == ".json"):
+        return False
+    with path.open("rb") as file:
+        return f'"{FORMAT}"'.encode() in file.read(256)
 
 
 def look(path: Path) -> Scene | ModelInfo:
