@@ -21,7 +21,7 @@ from certified_capture import (
     made_predictor,
     made_truth,
 )
-from splatcert import pipeline
+from splatcert import pipeline, shipped
 from splatcert.certificate import resume
 from splatcert.certificate.freeze import FrozenScales
 from splatcert.certificate.refusals import (
@@ -295,6 +295,25 @@ def test_a_predictor_that_learned_from_these_held_out_labels_is_refused(photos, 
     with pytest.raises(InformedPredictorError, match="learned from labels of 12 views"):
         certify(renamed, model, predictor=predictor)
     assert not renamed.held_out.ledger.entries, "known by its cameras, before any label"
+
+
+def test_a_capture_that_the_package_learned_from_gets_another_predictor(
+    photos, model, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(shipped, "PREDICTORS", tmp_path)
+    informed, blind = learned(photos, model, "held-out"), made_predictor()
+    for name, predictor in {"default": informed, "strict": informed, "reverse": blind}.items():
+        predictor.save(tmp_path / f"{name}.json")
+    scene = made_capture(photos)
+    assert shipped.fitting_predictor(scene)[0] == "reverse"
+    assert not scene.held_out.ledger.entries, "chosen before any label"
+    made = certify(scene, model)
+    assert made.rule.predictor is not None and made.rule.predictor.sha256 == blind.sha256
+    with pytest.raises(InformedPredictorError, match="learned from labels of 12 views"):
+        certify(made_capture(photos), model, predictor="strict")
+    informed.save(tmp_path / "reverse.json")
+    with pytest.raises(InformedPredictorError, match="learned from labels of 12 views"):
+        certify(made_capture(photos), model)
 
 
 def test_no_photo_is_decoded_for_a_predictor_that_is_not_there(photos, monkeypatch):

@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
@@ -39,13 +38,10 @@ from splatcert.field.support import folds_of
 from splatcert.raster.interface import Backend
 from splatcert.scene.roles import CalibrationView
 from splatcert.scene.scene import Scene
+from splatcert.shipped import Shipped, fitting_predictor, shipped_predictor
 from splatcert.splats.gaussians import Splats
-from splatcert.view.predictor import ViewPredictor, load_predictor
+from splatcert.view.predictor import ViewPredictor
 from splatcert.view.query import Observed
-
-Shipped = Literal["default", "strict"]
-"""Predictors in the package: of all our captures, and of Tanks & Temples and Deep Blending only."""
-PREDICTORS = Path(__file__).with_name("predictors")
 
 
 def certify(
@@ -60,13 +56,16 @@ def certify(
 ) -> Certificate:
     """Boxes with a guarantee for one scene; every held-out view with a photo calibrates.
 
-    `predictor` was frozen on other scenes: "default" and "strict" are in the package, None is
-    a = 1. The strict one knows no capture of Mip-NeRF 360, and may be tried on all of them.
+    `predictor` was frozen on other scenes: "default" is one in the package that has seen no
+    held-out view of this scene, or name one of `splatcert.shipped`; None is a = 1.
     With a `folder`, the fitted field is kept there, and a run that was stopped goes on from
     it to the same result.
     """
     request = Request(scene, splats, config or CertifyConfig(), backend, report)
-    frozen = shipped_predictor(predictor) if isinstance(predictor, str) else predictor
+    if predictor == "default":
+        _, frozen = fitting_predictor(scene)
+    else:
+        frozen = shipped_predictor(predictor) if isinstance(predictor, str) else predictor
     refuse_early(request, frozen)
     return run_phases(request, frozen, folder)
 
@@ -188,8 +187,3 @@ def verify(
         refused = Check("from scratch", False, " ".join(str(error).split()))
         return Verification((*checks, refused))
     return Verification((*checks, *compare(stored, again)))
-
-
-def shipped_predictor(name: Shipped = "default") -> ViewPredictor:
-    """A predictor in the package."""
-    return load_predictor(PREDICTORS / f"{name}.json")

@@ -11,7 +11,7 @@ from PIL import Image
 from certified_capture import made_predictor
 from splatcert import cli, render
 from splatcert.commands.pictures import to_pixels
-from splatcert.pipeline import PREDICTORS
+from splatcert.shipped import PREDICTORS
 
 
 def test_a_capture_in_words(capture, capsys):

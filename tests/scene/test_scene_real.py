@@ -2,14 +2,17 @@
 """Real captures: counts, and reprojection errors against those the files state."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
 
+from splatcert.certificate.refusals import learned_from
 from splatcert.scene import Scene, load_scene
 from splatcert.scene.colmap import read_colmap
+from splatcert.shipped import fitting_predictor, shipped_predictor
 
 SCENES = Path(__file__).resolve().parents[2].parent / "shared/data/scenes"
 INDEX = SCENES / "INDEX.md"
@@ -104,3 +107,13 @@ def test_points_can_be_drawn_over_a_photo(name, tmp_path):
     target = tmp_path / f"reprojection_{name}.png"
     draw_points(scene, SCENES / name / "sparse/0", view.name, target)
     assert target.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("name", ["truck", "playroom", "garden"])
+def test_captures_the_package_learned_from_are_known_again(name):
+    """Also at another resolution and in a folder of another name."""
+    scene = replace(load_scene(SCENES / name, resolution="320"), path=Path("mine"))
+    assert len(learned_from(shipped_predictor(), scene)) >= 20
+    chosen, predictor = fitting_predictor(scene)
+    assert chosen == ("strict" if name == "garden" else "reverse")
+    assert not learned_from(predictor, scene)

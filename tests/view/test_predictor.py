@@ -4,14 +4,15 @@
 import json
 from dataclasses import replace
 from fractions import Fraction
+from typing import get_args
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from splatcert.pipeline import shipped_predictor
 from splatcert.scale import LAMBDA_GRID
+from splatcert.shipped import Shipped, shipped_predictor
 from splatcert.view.descriptor import FEATURE_NAMES, SchemaError
 from splatcert.view.predictor import (
     LOG_BOUND,
@@ -180,10 +181,11 @@ def test_descriptors_of_another_shape_are_refused(bad):
 
 def test_predictors_in_the_package_say_where_they_come_from():
     names = {}
-    for shipped in ("default", "strict"):
+    for shipped in get_args(Shipped):
         predictor = shipped_predictor(shipped)
         names[shipped] = {scene["scene"] for scene in predictor.card["scenes"]}
         assert predictor.magnitude == 1 and predictor.beta == Fraction(1, 10)
         assert predictor.card["views"] == "held-out"
         assert predictor.card["mean_saving"]["full"] > 0.2
     assert names["strict"] == {"truck", "train", "drjohnson", "playroom"} < names["default"]
+    assert names["reverse"] == names["default"] - names["strict"]

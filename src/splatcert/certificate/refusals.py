@@ -97,23 +97,33 @@ def refuse_unlike_model(scene: Scene, splats: Splats, background: Colour, backen
         )
 
 
+def learned_from(predictor: ViewPredictor, scene: Scene) -> set[str]:
+    """Held-out views whose labels a predictor learned from, told without looking at a photo.
+
+    Views of the same name at the same place, unless only they agree: made scenes share the
+    path of their test cameras.
+    """
+    places = {(name, place_mark(camera)) for name, camera in scene.cameras.items()}
+    shared: set[str] = set()
+    for source in source_marks(predictor.card):
+        others = {(name, mark.place) for name, mark in source.others.items()}
+        if source.scene == scene.path.name or not others or others & places:
+            learned = {(name, mark.place) for name, mark in source.learned.items()}
+            shared |= {name for name, _ in learned & places} & set(scene.held_out.names)
+    return shared
+
+
 def refuse_informed_predictor(
     predictor: ViewPredictor | None, scene: Scene, calibration: Sequence[CalibrationView] = ()
 ) -> None:
     """A predictor that learned from labels which are to calibrate now.
 
-    Before labels are handed out, held-out views of the same name at the same place are
-    enough, unless only they agree: made scenes share the path of their test cameras.
-    Afterwards, the same photograph anywhere.
+    Before labels are handed out, by names and places; afterwards, the same photograph anywhere.
     """
-    sources = [] if predictor is None else list(source_marks(predictor.card))
-    places = {(name, place_mark(camera)) for name, camera in scene.cameras.items()}
-    shared: set[str] = set()
-    for source in sources:
-        others = {(name, mark.place) for name, mark in source.others.items()}
-        if source.scene == scene.path.name or not others or others & places:
-            learned = {(name, mark.place) for name, mark in source.learned.items()}
-            shared |= {name for name, _ in learned & places} & set(scene.held_out.names)
+    if predictor is None:
+        return
+    shared = learned_from(predictor, scene)
+    sources = source_marks(predictor.card)
     photos = {mark.photo for source in sources for mark in source.learned.values()}
     if photos:
         shared |= {view.name for view in calibration if _photo_mark(view) in photos}

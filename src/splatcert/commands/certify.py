@@ -20,6 +20,7 @@ from splatcert.report.words import percent
 if TYPE_CHECKING:
     from splatcert.certificate.certificate import Certificate
     from splatcert.certificate.record import HeldOutBy
+    from splatcert.scene.scene import Scene
     from splatcert.view.predictor import ViewPredictor
 
 Colour = tuple[float, float, float]
@@ -52,9 +53,9 @@ class Certify:
     """A new view may fall short with at most this probability: 1/10, 0.1 or 10%."""
     beta: Annotated[str, tyro.conf.arg(metavar="LEVEL")] = "1/10"
     """Share of a view's pixels that may lie outside their boxes."""
-    predictor: Annotated[str, tyro.conf.arg(metavar="FILE|default|strict|none")] = "default"
-    """View predictor: a file of splatcert learn, one in the package (default; strict, which
-    has seen no scene of Mip-NeRF 360), or none."""
+    predictor: Annotated[str, tyro.conf.arg(metavar="FILE|NAME|none")] = "default"
+    """View predictor: a file of splatcert learn; one in the package (default; strict, without
+    Mip-NeRF 360; reverse, without Tanks & Temples and Deep Blending); or none."""
     unit: Literal["deployed", "batch"] = "deployed"
     """Unit of the view factor: a camera's box never depends on what else is asked
     (deployed), or the paper's mean over the query batch, which covers that batch only."""
@@ -88,7 +89,7 @@ class Certify:
         training = training_of(self.model)
         scene = load_capture(self.data, self.capture, training)
         refuse_unfit_views(scene)
-        predictor = self._predictor()
+        predictor, instead = self._predictor(scene)
         why, background = chosen_background(self.background, training.background, self.model, scene)
         config = self._config(background)
         placed = load_for_scene(
@@ -103,6 +104,8 @@ class Certify:
             say("frame", placed.words())
             say("background", " ".join(f"{c:g}" for c in background) + f", {why}")
             say("back end", engine)
+            if instead:
+                say("predictor", instead)
         with owned_folder(self.output, "certifying"), stages() as report, catch_warnings():
             simplefilter("ignore", CalibrationTooSmall)  # it is told below, in words
             certificate = run_phases(replace(request, report=report), predictor, self.output)
@@ -127,18 +130,22 @@ class Certify:
             field=self.field,
         )
 
-    def _predictor(self) -> ViewPredictor | None:
-        """The predictor asked for; the package's own unless told."""
-        from splatcert.pipeline import shipped_predictor
+    def _predictor(self, scene: Scene) -> tuple[ViewPredictor | None, str]:
+        """The predictor asked for, and a word on it where it is not what was asked for."""
+        from splatcert.shipped import fitting_predictor, shipped_predictor
         from splatcert.view.predictor import load_predictor
 
         match self.predictor:
             case "none":
-                return None
-            case "default" | "strict" as name:
-                return shipped_predictor(name)
+                return None, ""
+            case "default":
+                name, predictor = fitting_predictor(scene)
+                other = f"{name}, for the default one has learned from photos held out here"
+                return predictor, "" if name == "default" else other
+            case "strict" | "reverse" as name:
+                return shipped_predictor(name), ""
             case file:
-                return load_predictor(Path(file))
+                return load_predictor(Path(file)), ""
 
 
 def words(certificate: Certificate) -> dict[str, str]:
