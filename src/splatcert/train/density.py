@@ -23,7 +23,7 @@ from splatcert.train.table import GaussianTable
 SPLIT_INTO = 2
 SPLIT_SHRINK = 1.6
 RESET_OPACITY = 0.01
-LEAST_RECOVERY = 500
+RESET_EVERY = 3_000
 LEAST_SETTLING = 100
 
 
@@ -96,15 +96,14 @@ class DensityRule(Protocol):
 class ScheduledDensity(ABC):
     """The schedule both rules share, scaled from 30,000 steps; a rule fills in `densify`."""
 
-    def __init__(self, config: TrainConfig, *, every: int) -> None:
+    def __init__(self, config: TrainConfig, *, every: int, reset_every: int) -> None:
+        """Rounds of growth `every` so many of 30,000 steps; resets as often as the rule says."""
         self.limit = config.max_gaussians
         self.start, self.end = config.scaled(500), config.scaled(15_000)
         # Between two rounds new Gaussians must settle: gradients of unsettled ones say little,
         # and rounds that follow too fast grow a crowd that overfits.
         self.every = max(10, min(LEAST_SETTLING, config.iterations // 12), config.scaled(every))
-        # Opacities need some hundred steps to recover: a run too short for that has no resets.
-        spacing = config.scaled(3_000)
-        self.reset_every = spacing if spacing >= LEAST_RECOVERY else config.iterations
+        self.reset_every = reset_every
 
     def wants_statistics(self, step: int) -> bool:
         """Until densification ends."""

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from splatcert.config import TrainConfig
 from splatcert.train.density import (
+    RESET_EVERY,
     DensityContext,
     DensityStats,
     ScheduledDensity,
@@ -33,13 +34,20 @@ MOST_OPACITY = 0.8
 FINAL_FAINT = 0.1
 FINAL_BLAME = 0.9
 FINAL_PRUNES = (18_000, 21_000, 24_000, 27_000)
+LEAST_RECOVERY = 500
 
 
 class FastGSDensity(ScheduledDensity):
     """View-consistent densification and pruning."""
 
     def __init__(self, config: TrainConfig) -> None:
-        super().__init__(config, every=500)
+        spacing = config.scaled(RESET_EVERY)
+        super().__init__(
+            config,
+            every=500,
+            # Opacities need some hundred steps to recover: a short run has no resets.
+            reset_every=spacing if spacing >= LEAST_RECOVERY else config.iterations,
+        )
         self.final_prunes = {config.scaled(step) for step in FINAL_PRUNES}
 
     def apply(self, table: GaussianTable, stats: DensityStats, context: DensityContext) -> bool:
