@@ -28,7 +28,8 @@ def test_as_published_at_30000_steps(rule, every):
 def test_what_a_short_run_cannot_scale():
     """New Gaussians take time to settle, and reset opacities to recover."""
     assert schedule(FastGSDensity, 7_000) == (117, 3_500, 117, 700)
-    assert schedule(VanillaDensity, 7_000) == (117, 3_500, 100, 3_000)
+    assert schedule(VanillaDensity, 7_000) == (117, 3_500, 100, NONE)
+    assert schedule(VanillaDensity, 15_000) == (250, 7_500, 100, 3_000)
     assert schedule(FastGSDensity, 3_000) == (50, 1_500, 100, NONE)
     assert schedule(VanillaDensity, 3_000) == (50, 1_500, 100, NONE)
     assert schedule(VanillaDensity, 600) == (10, 300, 50, NONE)
