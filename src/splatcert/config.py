@@ -142,9 +142,9 @@ class LearnConfig:
     views: Literal["training", "held-out"] = "training"
     """Source views to learn from. Held-out labels of a source scene make the predictor
     unfit to certify that scene."""
-    prior: Literal["magnitude", "flat"] = "magnitude"
-    """What views are taken to be before anything is learned: as difficult as the residual
-    field is large in them, or, as in the paper, all alike."""
+    prior: Literal["magnitude", "flat"] = "flat"
+    """What views are taken to be before anything is learned: all alike, as in the paper, or
+    as difficult as the residual field is large in them."""
     splits: int = 200
     """Random splits that score a pair of shrinkages."""
     seed: int = 0

@@ -16,7 +16,7 @@ from splatcert.view.descriptor import FEATURE_NAMES, SchemaError
 from splatcert.view.learn import RIDGES, LearnError, learn_predictor
 from splatcert.view.predictor import MAGNITUDE, FeatureUnits
 
-CONFIG = LearnConfig(splits=40, prior="flat")
+CONFIG = LearnConfig(splits=40)
 
 
 def test_known_weights_are_found_again():
@@ -43,7 +43,7 @@ def with_difficulty(scene, power):
 def test_the_fields_magnitude_needs_no_weights():
     """Weights explain what is left; the magnitude keeps its own units in every scene."""
     scenes = [with_difficulty(scene, 1) for scene in made_sources(noise=0.005)]
-    predictor = learn_predictor(scenes, LearnConfig(splits=40))
+    predictor = learn_predictor(scenes, LearnConfig(splits=40, prior="magnitude"))
     assert predictor.magnitude == 1 and predictor.card["prior"] == "magnitude"
     assert predictor.weights == pytest.approx(THETA, abs=0.02)
     units = FeatureUnits.from_descriptors(scenes[0].training.descriptors)
@@ -185,7 +185,7 @@ def test_a_single_scene_falls_back_to_its_own_folds_and_says_so():
 
 
 def test_held_out_views_are_learned_from_in_units_of_the_training_views():
-    config = LearnConfig(views="held-out", splits=40, prior="flat")
+    config = LearnConfig(views="held-out", splits=40)
     scenes = made_sources(noise=0.005)
     predictor = learn_predictor(scenes, config)
     assert predictor.weights == pytest.approx(THETA, abs=0.03)

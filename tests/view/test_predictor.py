@@ -184,8 +184,9 @@ def test_predictors_in_the_package_say_where_they_come_from():
     for shipped in get_args(Shipped):
         predictor = shipped_predictor(shipped)
         names[shipped] = {scene["scene"] for scene in predictor.card["scenes"]}
-        assert predictor.magnitude == 1 and predictor.beta == Fraction(1, 10)
+        assert predictor.magnitude == (shipped != "default")
+        assert predictor.beta == Fraction(1, 10)
         assert predictor.card["views"] == "held-out"
-        assert predictor.card["mean_saving"]["full"] > 0.2
+        assert predictor.card["mean_saving"]["full"] > 0.1
     assert names["strict"] == {"truck", "train", "drjohnson", "playroom"} < names["default"]
     assert names["reverse"] == names["default"] - names["strict"]

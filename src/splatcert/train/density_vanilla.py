@@ -28,7 +28,7 @@ class VanillaDensity(ScheduledDensity):
     def __init__(self, config: TrainConfig) -> None:
         # After a reset, opacities take as many steps to recover in a short run as in a long one,
         # and whatever is wide goes from then on. A run whose growth ends too soon has none: at
-        # 7,000 steps of truck, resets every 700 steps cost 2.6 dB, one at 3,000 half a decibel.
+        # 7,000 steps of truck, resets every 700 steps cost 2.7 dB, a single one at 3,000 0.7 dB.
         spacing = max(RESET_EVERY, config.scaled(RESET_EVERY))
         enough = 2 * spacing <= config.scaled(15_000)
         super().__init__(config, every=100, reset_every=spacing if enough else config.iterations)
