@@ -25,7 +25,7 @@ from splatcert.raster.native import NativeView, ScreenGradients, render_differen
 from splatcert.scene.cameras import Camera
 from splatcert.splats.gaussians import Splats
 from splatcert.splats.made import made_cameras, made_splats
-from splatcert.train.losses import photometric_loss
+from splatcert.training.losses import photometric_loss
 
 PARAMETERS = ("means", "quats", "log_scales", "logit_opacities", "sh")
 

@@ -22,7 +22,7 @@ from splatcert import _native
 from splatcert.config import TrainConfig
 from splatcert.raster import native
 from splatcert.scene import load_scene
-from splatcert.train.optimise import Trainer
+from splatcert.training.optimise import Trainer
 
 
 class Stopwatch:

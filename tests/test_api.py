@@ -68,3 +68,9 @@ def test_the_stub_declares_what_the_extension_has():
         if isinstance(node, ast.ClassDef):
             members = {member.name for member in node.body if hasattr(member, "name")}
             assert public(members) == public(dir(getattr(_native, node.name)))
+
+
+def test_no_public_name_is_that_of_a_package():
+    """Importing the package would put it in the place of the name."""
+    packages = {path.stem for path in Path(splatcert.__file__).parent.iterdir()}
+    assert not packages & set(splatcert.__all__) - {"__version__"}

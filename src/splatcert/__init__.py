@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from splatcert.scene.load import load_scene
     from splatcert.splats.files import load_splats
     from splatcert.splats.gaussians import Splats
-    from splatcert.train.optimise import train
+    from splatcert.training.optimise import train
 
 __version__ = "0.1.0"
 
@@ -59,7 +59,7 @@ _HOMES = {
     "load_splats": "splatcert.splats.files",
     "open_view": "splatcert.raster.interface",
     "render": "splatcert.raster.interface",
-    "train": "splatcert.train.optimise",
+    "train": "splatcert.training.optimise",
     "verify": "splatcert.pipeline",
     "write_report": "splatcert.certificate.report",
 }

@@ -4,8 +4,8 @@
 import pytest
 
 from splatcert.config import TrainConfig
-from splatcert.train.density_fastgs import FastGSDensity
-from splatcert.train.density_vanilla import VanillaDensity
+from splatcert.training.density_fastgs import FastGSDensity
+from splatcert.training.density_vanilla import VanillaDensity
 
 NONE = 0
 

@@ -8,7 +8,7 @@ from skimage.metrics import peak_signal_noise_ratio, structural_similarity
 from torch.nn.functional import conv2d
 
 from splatcert.raster import native
-from splatcert.train.losses import photometric_loss, psnr, ssim
+from splatcert.training.losses import photometric_loss, psnr, ssim
 
 
 def smooth_pair(height: int, width: int, channels: int = 3, seed: int = 0):

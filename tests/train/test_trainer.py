@@ -19,12 +19,12 @@ from splatcert.scene import scene_from_tensors
 from splatcert.splats.files import load_splats
 from splatcert.splats.gaussians import Splats
 from splatcert.splats.made import made_cameras
-from splatcert.train.density import DensityStats, grow, within_limit
-from splatcert.train.initial import CaptureError, initial_splats
-from splatcert.train.metrics import measure, summarise
-from splatcert.train.optimise import DivergedError, Trainer, train
-from splatcert.train.run import RunError, TrainingRun
-from splatcert.train.table import PARAMETERS, GaussianTable
+from splatcert.training.density import DensityStats, grow, within_limit
+from splatcert.training.initial import CaptureError, initial_splats
+from splatcert.training.metrics import measure, summarise
+from splatcert.training.optimise import DivergedError, Trainer, train
+from splatcert.training.run import RunError, TrainingRun
+from splatcert.training.table import PARAMETERS, GaussianTable
 
 SHORT = TrainConfig(iterations=120, sh_degree=1)
 

@@ -43,7 +43,7 @@ from splatcert.scene.load import load_scene  # noqa: E402
 from splatcert.splats.files import save_ply  # noqa: E402
 from splatcert.splats.gaussians import Splats  # noqa: E402
 from splatcert.splats.made import made_cameras, made_splats  # noqa: E402
-from splatcert.train.run import TrainingRun  # noqa: E402
+from splatcert.training.run import TrainingRun  # noqa: E402
 
 VIEWS, WIDTH, HEIGHT, GAUSSIANS = 18, 24, 16, 60
 TRAIN = ("--iterations", "4", "--sh-degree", "1", "--random-points", "40", "--holdout", "3")

@@ -28,7 +28,7 @@ from splatcert.raster.interface import render
 from splatcert.scale import LAMBDA_GRID, shape
 from splatcert.scene.scene import Scene
 from splatcert.splats.files import load_splats
-from splatcert.train.run import RunError, TrainingRun, request_of
+from splatcert.training.run import RunError, TrainingRun, request_of
 
 
 def train_model(model: Model) -> None:

@@ -16,7 +16,7 @@ from splatcert.console import say
 
 if TYPE_CHECKING:
     from splatcert.scene import Scene
-    from splatcert.train.optimise import Trainer
+    from splatcert.training.optimise import Trainer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,8 +106,8 @@ def train_one(options: Train, folder: Path, config: TrainConfig, talk: bool) -> 
     speak = talk and not options.json
     from splatcert.raster import native
     from splatcert.splats.files import load_splats
-    from splatcert.train.progress import progress_bar
-    from splatcert.train.run import TrainingRun
+    from splatcert.training.progress import progress_bar
+    from splatcert.training.run import TrainingRun
 
     scene = options.capture.load(options.data)
     run = TrainingRun(folder, scene, config)
@@ -148,7 +148,7 @@ def save_metrics(scene: Scene, splats: Any, config: TrainConfig, folder: Path) -
     The hand-over of their labels is stored as well, for a certificate to name.
     """
     from splatcert.artefacts import write_text_whole
-    from splatcert.train.metrics import measure, summarise
+    from splatcert.training.metrics import measure, summarise
 
     names = scene.held_out.with_photo
     views = scene.held_out.reveal("evaluation", names, by="splatcert train") if names else []

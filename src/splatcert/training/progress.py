@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from splatcert.train.optimise import Progress
+from splatcert.training.optimise import Progress
 
 SECONDS_BETWEEN_LINES = 10.0
 SMOOTHING = 0.02

@@ -11,8 +11,8 @@ from torch import Tensor
 from splatcert import _native
 from splatcert.raster import native
 from splatcert.scene.cameras import Camera
-from splatcert.train.density import DensityStats
-from splatcert.train.table import GaussianTable
+from splatcert.training.density import DensityStats
+from splatcert.training.table import GaussianTable
 
 
 @dataclass(frozen=True)

@@ -31,9 +31,9 @@ from splatcert.scene import Scene
 from splatcert.splats.files import save_ply
 from splatcert.splats.gaussians import Splats
 from splatcert.splats.tensor_file import write_tensors
-from splatcert.train.density import DensityStats
-from splatcert.train.optimise import Progress, Trainer
-from splatcert.train.table import GaussianTable
+from splatcert.training.density import DensityStats
+from splatcert.training.optimise import Progress, Trainer
+from splatcert.training.table import GaussianTable
 
 SCHEMA = 1
 STATISTICS = tuple(field.name for field in dataclasses.fields(DensityStats))

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from splatcert.config import TrainConfig
-from splatcert.train.density import (
+from splatcert.training.density import (
     RESET_EVERY,
     DensityContext,
     DensityStats,
@@ -19,7 +19,7 @@ from splatcert.train.density import (
     grow,
     within_limit,
 )
-from splatcert.train.table import GaussianTable
+from splatcert.training.table import GaussianTable
 
 GRADIENT = 2e-4
 ABSOLUTE_GRADIENT = 1.2e-3

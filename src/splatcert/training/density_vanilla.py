@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from splatcert.config import TrainConfig
-from splatcert.train.density import (
+from splatcert.training.density import (
     RESET_EVERY,
     DensityContext,
     DensityStats,
@@ -12,7 +12,7 @@ from splatcert.train.density import (
     grow,
     within_limit,
 )
-from splatcert.train.table import GaussianTable
+from splatcert.training.table import GaussianTable
 
 GRADIENT = 2e-4
 DENSE = 0.01

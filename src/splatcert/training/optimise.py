@@ -24,12 +24,12 @@ from splatcert.scene import Scene
 from splatcert.scene.cameras import Camera
 from splatcert.scene.roles import TrainingView, require_labels
 from splatcert.splats.gaussians import Splats
-from splatcert.train.density import DensityContext, DensityRule, DensityStats, ViewScores
-from splatcert.train.density_fastgs import FastGSDensity
-from splatcert.train.density_vanilla import VanillaDensity
-from splatcert.train.initial import check_capture, initial_splats
-from splatcert.train.step import fit_view
-from splatcert.train.table import GaussianTable
+from splatcert.training.density import DensityContext, DensityRule, DensityStats, ViewScores
+from splatcert.training.density_fastgs import FastGSDensity
+from splatcert.training.density_vanilla import VanillaDensity
+from splatcert.training.initial import check_capture, initial_splats
+from splatcert.training.step import fit_view
+from splatcert.training.table import GaussianTable
 
 RATE_MEANS = (1.6e-4, 1.6e-6)
 """Times the scene's extent, first and last step, log-linear between."""

@@ -18,7 +18,7 @@ from torch import Tensor
 from splatcert._native import PreparedView
 from splatcert.config import TrainConfig
 from splatcert.raster.reference import rotations
-from splatcert.train.table import GaussianTable
+from splatcert.training.table import GaussianTable
 
 SPLIT_INTO = 2
 SPLIT_SHRINK = 1.6

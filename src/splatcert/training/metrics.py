@@ -13,7 +13,7 @@ from torch import Tensor
 from splatcert.raster.interface import Backend, render
 from splatcert.scene.roles import LabelledView
 from splatcert.splats.gaussians import Splats
-from splatcert.train.losses import psnr, ssim
+from splatcert.training.losses import psnr, ssim
 
 
 @dataclass(frozen=True)
