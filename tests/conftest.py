@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings every test may change and none may leave changed."""
 
+import signal
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -11,6 +12,10 @@ from splatcert.raster import native
 # Examples are the same on every run, and a slow machine is no failure.
 settings.register_profile("splatcert", derandomize=True, deadline=None)
 settings.load_profile("splatcert")
+
+# A shell's background job ignores Ctrl-C, and so would every command that a test starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
