@@ -305,7 +305,7 @@ def test_a_capture_that_the_package_learned_from_gets_another_predictor(
     for name, predictor in {"default": informed, "strict": informed, "reverse": blind}.items():
         predictor.save(tmp_path / f"{name}.json")
     scene = made_capture(photos)
-    assert shipped.fitting_predictor(scene)[0] == "reverse"
+    assert shipped.chosen_predictor("default", scene)[0] == "reverse"
     assert not scene.held_out.ledger.entries, "chosen before any label"
     made = certify(scene, model)
     assert made.rule.predictor is not None and made.rule.predictor.sha256 == blind.sha256

@@ -38,7 +38,7 @@ from splatcert.field.support import folds_of
 from splatcert.raster.interface import Backend
 from splatcert.scene.roles import CalibrationView
 from splatcert.scene.scene import Scene
-from splatcert.shipped import Shipped, fitting_predictor, shipped_predictor
+from splatcert.shipped import Shipped, chosen_predictor
 from splatcert.splats.gaussians import Splats
 from splatcert.view.predictor import ViewPredictor
 from splatcert.view.query import Observed
@@ -62,10 +62,7 @@ def certify(
     it to the same result.
     """
     request = Request(scene, splats, config or CertifyConfig(), backend, report)
-    if predictor == "default":
-        _, frozen = fitting_predictor(scene)
-    else:
-        frozen = shipped_predictor(predictor) if isinstance(predictor, str) else predictor
+    frozen = chosen_predictor(predictor, scene)[1] if isinstance(predictor, str) else predictor
     refuse_early(request, frozen)
     return run_phases(request, frozen, folder)
 

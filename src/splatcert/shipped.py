@@ -25,14 +25,15 @@ def shipped_predictor(name: Shipped = "default") -> ViewPredictor:
     return load_predictor(PREDICTORS / f"{name}.json")
 
 
-def fitting_predictor(scene: Scene) -> tuple[Shipped, ViewPredictor]:
-    """The first in the package that learned from no held-out view of this scene.
+def chosen_predictor(asked: Shipped, scene: Scene) -> tuple[Shipped, ViewPredictor]:
+    """The predictor asked for; for "default", the first that has seen no held-out view.
 
-    The default one where none is, which is then refused with the reason.
+    Where all have, it is the default one, which is then refused with the reason.
     """
-    names: tuple[Shipped, ...] = get_args(Shipped)
-    for name in names:
-        predictor = shipped_predictor(name)
-        if not learned_from(predictor, scene):
-            return name, predictor
-    return "default", shipped_predictor()
+    if asked == "default":
+        names: tuple[Shipped, ...] = get_args(Shipped)
+        for name in names:
+            predictor = shipped_predictor(name)
+            if not learned_from(predictor, scene):
+                return name, predictor
+    return asked, shipped_predictor(asked)

@@ -12,7 +12,7 @@ import pytest
 from splatcert.certificate.refusals import learned_from
 from splatcert.scene import Scene, load_scene
 from splatcert.scene.colmap import read_colmap
-from splatcert.shipped import fitting_predictor, shipped_predictor
+from splatcert.shipped import chosen_predictor, shipped_predictor
 
 SCENES = Path(__file__).resolve().parents[2].parent / "shared/data/scenes"
 INDEX = SCENES / "INDEX.md"
@@ -114,6 +114,6 @@ def test_captures_the_package_learned_from_are_known_again(name):
     """Also at another resolution and in a folder of another name."""
     scene = replace(load_scene(SCENES / name, resolution="320"), path=Path("mine"))
     assert len(learned_from(shipped_predictor(), scene)) >= 20
-    chosen, predictor = fitting_predictor(scene)
+    chosen, predictor = chosen_predictor("default", scene)
     assert chosen == ("strict" if name == "garden" else "reverse")
     assert not learned_from(predictor, scene)

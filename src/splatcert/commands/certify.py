@@ -132,18 +132,16 @@ class Certify:
 
     def _predictor(self, scene: Scene) -> tuple[ViewPredictor | None, str]:
         """The predictor asked for, and a word on it where it is not what was asked for."""
-        from splatcert.shipped import fitting_predictor, shipped_predictor
+        from splatcert.shipped import chosen_predictor
         from splatcert.view.predictor import load_predictor
 
         match self.predictor:
             case "none":
                 return None, ""
-            case "default":
-                name, predictor = fitting_predictor(scene)
-                other = f"{name}, for the default one has learned from photos held out here"
-                return predictor, "" if name == "default" else other
-            case "strict" | "reverse" as name:
-                return shipped_predictor(name), ""
+            case "default" | "strict" | "reverse" as asked:
+                name, predictor = chosen_predictor(asked, scene)
+                other = f"{name}, for the {asked} one has learned from photos held out here"
+                return predictor, "" if name == asked else other
             case file:
                 return load_predictor(Path(file)), ""
 

@@ -24,6 +24,12 @@ SPLIT_INTO = 2
 SPLIT_SHRINK = 1.6
 RESET_OPACITY = 0.01
 RESET_EVERY = 3_000
+GRADIENT = 2e-4
+"""Pull on the projected centre, in units of half the image, from which a Gaussian may grow."""
+FAINT = 0.005
+WIDE_PIXELS = 20
+WIDE_WORLD = 0.1
+"""Of the extent: beyond it, or that many pixels, a Gaussian is too wide to stay."""
 LEAST_SETTLING = 100
 
 

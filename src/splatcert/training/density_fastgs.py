@@ -12,7 +12,11 @@ from torch import Tensor
 
 from splatcert.config import TrainConfig
 from splatcert.training.density import (
+    FAINT,
+    GRADIENT,
     RESET_EVERY,
+    WIDE_PIXELS,
+    WIDE_WORLD,
     DensityContext,
     DensityStats,
     ScheduledDensity,
@@ -21,15 +25,11 @@ from splatcert.training.density import (
 )
 from splatcert.training.table import GaussianTable
 
-GRADIENT = 2e-4
 ABSOLUTE_GRADIENT = 1.2e-3
 DENSE = 0.001
 """Of the extent: larger Gaussians are split, smaller ones cloned."""
 IMPORTANCE = 5.0
 """Badly rendered pixels per view and megapixel above which a Gaussian may grow."""
-FAINT = 0.005
-WIDE_PIXELS = 20
-WIDE_WORLD = 0.1
 MOST_OPACITY = 0.8
 FINAL_FAINT = 0.1
 FINAL_BLAME = 0.9

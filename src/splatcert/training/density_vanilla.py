@@ -5,7 +5,11 @@ from __future__ import annotations
 
 from splatcert.config import TrainConfig
 from splatcert.training.density import (
+    FAINT,
+    GRADIENT,
     RESET_EVERY,
+    WIDE_PIXELS,
+    WIDE_WORLD,
     DensityContext,
     DensityStats,
     ScheduledDensity,
@@ -14,12 +18,8 @@ from splatcert.training.density import (
 )
 from splatcert.training.table import GaussianTable
 
-GRADIENT = 2e-4
 DENSE = 0.01
 """Of the extent: larger Gaussians are split, smaller ones cloned."""
-FAINT = 0.005
-WIDE_PIXELS = 20
-WIDE_WORLD = 0.1
 
 
 class VanillaDensity(ScheduledDensity):
