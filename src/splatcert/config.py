@@ -98,7 +98,7 @@ class FieldConfig:
 
     degree: int = 2
     """Degree of the field's directional basis."""
-    ridge: float = 1e-2
+    ridge: float = 1.0
     """Pull towards the prior, relative to the mean diagonal of the normal matrix."""
     prior_quantile: float = 0.95
     """The prior is a constant field at this quantile of the training residuals."""
@@ -145,8 +145,11 @@ class LearnConfig:
     prior: Literal["magnitude", "flat"] = "flat"
     """What views are taken to be before anything is learned: all alike, as in the paper, or
     as difficult as the residual field is large in them."""
+    penalty: Literal["width", "rank"] = "width"
+    """What chooses the ridge penalty on scenes left out: the width of calibrated boxes, or how
+    well views are ranked, as in the paper."""
     splits: int = 200
-    """Random splits that score a pair of shrinkages."""
+    """Random splits that score a penalty and a pair of shrinkages."""
     seed: int = 0
     """Of the splits."""
 
@@ -158,6 +161,10 @@ class LearnConfig:
         _require(
             self.prior in ("magnitude", "flat"),
             f"prior must be magnitude or flat, got {self.prior!r}",
+        )
+        _require(
+            self.penalty in ("width", "rank"),
+            f"penalty must be width or rank, got {self.penalty!r}",
         )
         _require_draws(self.splits, self.seed)
 

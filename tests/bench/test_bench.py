@@ -67,7 +67,7 @@ def test_smoke_gives_studies_predictors_and_tables(whole):
     assert study.predictions["pool"].sources == ("made-2", "made-3")
     assert study.predictions["strict"].sources == ("made-3",)
     raw = {pool: one.raw for pool, one in study.predictions.items()}
-    assert not np.array_equal(raw["pool"], raw["out-of-fold"])
+    assert not np.array_equal(raw["one-model"], raw["out-of-fold"])
     assert study.facts["labels.before"] == 0 and study.facts["labels.after"] == len(study)
     assert study.facts["packing.maps"] == 0 and study.facts["packing.features"] == 0
     assert not any(name.startswith(("latency", "seconds")) for name in study.facts)

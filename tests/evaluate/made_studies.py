@@ -130,6 +130,7 @@ class MadeScene:
             "mixed": MIXED,
             "same-family": (*STRICT, "bicycle"),
             "out-of-fold": tuple(FAMILIES),
+            "one-model": tuple(FAMILIES),
         }
         return {
             name: self._prediction(tuple(s for s in sources if s != self.scene), place)

@@ -22,7 +22,7 @@ CONFIG = LearnConfig(splits=40)
 def test_known_weights_are_found_again():
     predictor = learn_predictor(made_sources(noise=0.005), CONFIG)
     assert predictor.weights == pytest.approx(THETA, abs=0.02)
-    assert predictor.ridge == min(RIDGES)
+    assert predictor.ridge <= 1
     assert predictor.lambda_a == 1 and predictor.lambda_b == Fraction(1, 2)
     assert predictor.beta == BETA
     assert predictor.card["mean_spearman"] > 0.99
@@ -43,14 +43,14 @@ def with_difficulty(scene, power):
 def test_the_fields_magnitude_needs_no_weights():
     """Weights explain what is left; the magnitude keeps its own units in every scene."""
     scenes = [with_difficulty(scene, 1) for scene in made_sources(noise=0.005)]
-    predictor = learn_predictor(scenes, LearnConfig(splits=40, prior="magnitude"))
+    predictor = learn_predictor(scenes, LearnConfig(splits=40, prior="magnitude", penalty="rank"))
     assert predictor.magnitude == 1 and predictor.card["prior"] == "magnitude"
     assert predictor.weights == pytest.approx(THETA, abs=0.02)
     units = FeatureUnits.from_descriptors(scenes[0].training.descriptors)
     raw = predictor.raw(scenes[0].held_out.descriptors, units)
     oracle = scenes[0].held_out.oracle[:, 0, LAMBDA_GRID.index(predictor.lambda_b)]
     assert np.std(np.log(raw) - np.log(oracle)) < 0.03
-    flat = learn_predictor(scenes, CONFIG)
+    flat = learn_predictor(scenes, replace(CONFIG, penalty="rank"))
     assert flat.magnitude == 0 and flat.card["mean_spearman"] < predictor.card["mean_spearman"]
 
 
@@ -100,49 +100,63 @@ def ridge_by_hand(scenes, shape, ridge):
     return np.linalg.solve(x.T @ x + penalty, x.T @ y)[:24]
 
 
-def test_left_out_scenes_score_ridge_and_shrinkages():
+@pytest.mark.parametrize("penalty", ["width", "rank"])
+def test_left_out_scenes_score_ridge_and_shrinkages(penalty):
     """Everything of the card again, by hand, with estimators written out."""
     scenes = made_sources(3, noise=0.3, views=40)
-    predictor = learn_predictor(scenes, CONFIG)
+    predictor = learn_predictor(scenes, replace(CONFIG, penalty=penalty))
     card = predictor.card
     units = [FeatureUnits.from_descriptors(s.training.descriptors) for s in scenes]
     z = [u.standardise(s.training.descriptors) for u, s in zip(units, scenes, strict=True)]
     others = [[s for s in scenes if s is not scene] for scene in scenes]
+    oracles = [scene.training.oracle[:, 0] for scene in scenes]
+
+    def relative_widths(logs, b):
+        rows = []
+        for log, oracle in zip(logs, oracles, strict=True):
+            n = len(oracle)
+            splits = draw_splits(n, calibration_size(n), 40, 0)
+            raw = np.exp(log) / np.exp(log).mean()
+            factors = [1 - float(value) + float(value) * raw for value in LAMBDA_GRID]
+            full = [estimate(oracle[:, b], f, "1/10", splits).mean_width for f in factors]
+            rows.append(
+                np.array(full) / estimate(oracle[:, 0], 1 + 0 * raw, "1/10", splits).mean_width
+            )
+        return np.mean(rows, axis=0)
 
     best, widths = {}, np.zeros((5, 5))
     for b in range(5):
-        logs = {
-            ridge: [z[k] @ ridge_by_hand(others[k], b, ridge) for k in range(3)] for ridge in RIDGES
-        }
-        scores = {
-            ridge: np.mean(
-                [
-                    rank_correlation(logs[ridge][k], scenes[k].training.oracle[:, 0, b])
-                    for k in range(3)
-                ]
-            )
-            for ridge in RIDGES
-        }
-        best[b] = max(scores, key=scores.__getitem__)
-        for a, shrinkage in enumerate(LAMBDA_GRID):
-            relative = []
-            for k, scene in enumerate(scenes):
-                n = len(scene.training)
-                splits = draw_splits(n, calibration_size(n), 40, 0)
-                raw = np.exp(logs[best[b]][k])
-                factor = 1 - float(shrinkage) + float(shrinkage) * raw / raw.mean()
-                oracle = scene.training.oracle[:, 0]
-                full = estimate(oracle[:, b], factor, "1/10", splits).mean_width
-                flat = estimate(oracle[:, 0], np.ones(n), "1/10", splits).mean_width
-                relative.append(full / flat)
-            widths[b, a] = np.mean(relative)
+        tried = {}
+        for ridge in RIDGES:
+            logs = [z[k] @ ridge_by_hand(others[k], b, ridge) for k in range(3)]
+            rank = np.mean([rank_correlation(logs[k], oracles[k][:, b]) for k in range(3)])
+            tried[ridge] = relative_widths(logs, b), rank
+        if penalty == "rank":
+            best[b] = max(tried, key=lambda ridge: tried[ridge][1])
+        else:
+            least = min(width.min() for width, _ in tried.values())
+            best[b] = max(r for r, (width, _) in tried.items() if width.min() <= least + 0.005)
+        widths[b] = tried[best[b]][0]
     b, a = np.unravel_index(widths.argmin(), widths.shape)
     assert (predictor.lambda_b, predictor.lambda_a) == (LAMBDA_GRID[b], LAMBDA_GRID[a])
     assert predictor.ridge == best[b]
     found = np.array(list(card["relative_width"].values()))
     assert found == pytest.approx(widths, rel=1e-9)
+    assert card["penalty"] == penalty
+    assert card["ridge_widths"][str(predictor.ridge)] == pytest.approx(widths[b, a], rel=1e-9)
     assert 1 - card["mean_saving"]["full"] == pytest.approx(widths[b, a], rel=1e-9)
     assert predictor.weights == pytest.approx(ridge_by_hand(scenes, b, best[b]), abs=1e-9)
+
+
+def test_where_penalties_do_equally_well_the_firmest_is_taken():
+    """Views that are all alike give nothing to choose by."""
+    scenes = [
+        replace(scene, training=replace(scene.training, oracle=np.ones_like(scene.training.oracle)))
+        for scene in made_sources(3)
+    ]
+    predictor = learn_predictor(scenes, CONFIG)
+    assert predictor.ridge == max(RIDGES)
+    assert set(predictor.card["ridge_widths"].values()) == {1.0}
 
 
 def test_pure_noise_is_not_believed():

@@ -13,7 +13,8 @@ from splatcert.bench.batch import ENSEMBLE, ENSEMBLE_MEAN, MODEL
 from splatcert.bench.evaluation import evaluate
 from splatcert.bench.layout import Bench, Model
 from splatcert.bench.made import capture_files, make_capture
-from splatcert.bench.predictions import OUT_OF_FOLD, add_predictions, learn_pool
+from splatcert.bench.predictions import add_predictions, learn_pool
+from splatcert.bench.settings import OUT_OF_FOLD
 from splatcert.bench.stages import (
     certify_model,
     fold_targets,

@@ -14,6 +14,7 @@ from splatcert.artefacts import replacing
 from splatcert.bench.batch import ENSEMBLE_MEAN, MODEL, queries
 from splatcert.bench.layout import Bench, Model
 from splatcert.bench.scores import Label
+from splatcert.bench.settings import OUT_OF_FOLD
 from splatcert.bench.study import betas_of, fitted_model
 from splatcert.certificate.rule import ScaleRule, raw_predictions
 from splatcert.certificate.store import VIEWS
@@ -22,8 +23,6 @@ from splatcert.evaluate.study import Prediction, Study
 from splatcert.evaluate.views import SceneViews
 from splatcert.view.learn import learn_predictor
 from splatcert.view.predictor import ViewPredictor, load_predictor
-
-OUT_OF_FOLD = "out-of-fold"
 
 
 def learn_pool(bench: Bench, pool: str) -> None:

@@ -22,6 +22,8 @@ from splatcert.scene.cameras import MAX_SIDE
 
 Density = Literal["fastgs", "vanilla"]
 MAIN_DENSITY: Density = "fastgs"
+ONE_MODEL, OUT_OF_FOLD = "one-model", "out-of-fold"
+"""Pools that compare the targets of source scenes."""
 FORBIDDEN = set('/\\:*?"<>|+') | {" "}
 """Characters that a name may not have, since it becomes a folder; a + joins scene and rule."""
 RESERVED = "learn"
@@ -92,6 +94,8 @@ class PoolEntry:
     """Source views to learn from, where other than in `[learn]`."""
     prior: Literal["magnitude", "flat"] | None = None
     """What is learned departures from, where other than in `[learn]`."""
+    penalty: Literal["width", "rank"] | None = None
+    """What chooses the ridge penalty, where other than in `[learn]`."""
 
     def __post_init__(self) -> None:
         _require_name("pool", self.name)
@@ -239,8 +243,9 @@ class BenchConfig:
 
         Two pools are there unless the file has its own of that name: `pool` leaves out one
         scene at a time, `strict` the whole family of the target. Where fold models are
-        trained, `out-of-fold` is `pool` with their targets. A target without a source left
-        is left out.
+        trained, `one-model` and `out-of-fold` are `pool` learned from training views, with
+        targets by the deployed model and by models that have not seen the view. A target
+        without a source left is left out.
         """
         family = {entry.name: entry.family for entry in self.scene}
         names = tuple(family)
@@ -252,7 +257,7 @@ class BenchConfig:
             targets = entry.targets or tuple(n for n in names if n not in entry.sources)
             found[entry.name] = {t: tuple(s for s in entry.sources if s != t) for t in targets}
         if self.members.folds:
-            found["out-of-fold"] = found["pool"]
+            found[ONE_MODEL] = found[OUT_OF_FOLD] = found["pool"]
         chosen = {
             pool: {target: sources for target, sources in rows.items() if sources}
             for pool, rows in found.items()
@@ -262,7 +267,9 @@ class BenchConfig:
     def learning(self, pool: str) -> LearnConfig:
         """How the predictors of a pool are learned."""
         entry = next((entry for entry in self.pool if entry.name == pool), None)
-        own = {"views": entry and entry.views, "prior": entry and entry.prior}
+        own = {name: getattr(entry, name, None) for name in ("views", "prior", "penalty")}
+        if pool in (ONE_MODEL, OUT_OF_FOLD):
+            own["views"] = "training"
         return dataclasses.replace(self.learn, **{k: v for k, v in own.items() if v is not None})
 
     def member_is_main(self) -> bool:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from splatcert.scene.cameras import Camera
 
 GAP, FONT_SIZE = 12, 14
-STEP = 0.65
+STEP = 0.4
 """Of the extent: just beyond what the calibration views showed."""
 
 
@@ -39,14 +39,20 @@ def save_sheet(path: Path, certificate: Certificate) -> None:
 
 
 def chosen_views(certificate: Certificate) -> dict[str, Camera]:
-    """The easiest, a middling and the hardest calibration view, and a place nobody stood."""
-    ranked = sorted(certificate.record.calibration, key=lambda view: view.score)
-    middle = ranked[len(ranked) // 2].camera.camera()
+    """The easiest, a middling and the hardest calibration view, and a place nobody stood.
+
+    Hard is what needs wide boxes, whether or not they were foreseen: a score would not say so.
+    """
+    views = certificate.views
+    needed = views.oracle("held-out", certificate.beta, certificate.rule.lambda_b)
+    width = dict(zip(views.held_out.names, needed, strict=True))
+    ranked = sorted(certificate.record.calibration, key=lambda view: width[view.name])
+    hardest = ranked[-1].camera.camera()
     return {
         "easiest held-out view": ranked[0].camera.camera(),
-        "a middling one": middle,
-        "hardest held-out view": ranked[-1].camera.camera(),
-        "from where nobody stood": stepped_back(middle, STEP * certificate.record.scene.extent),
+        "a middling one": ranked[len(ranked) // 2].camera.camera(),
+        "hardest held-out view": hardest,
+        "from where nobody stood": stepped_back(hardest, STEP * certificate.record.scene.extent),
     }
 
 

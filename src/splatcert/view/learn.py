@@ -3,9 +3,9 @@
 
 The target is log a*, the smallest factor a view needs at the shape that will be deployed,
 centred within its scene. What is learned is how it departs from the magnitude of the residual
-field, or from a constant, as the prior says; a ridge penalty draws towards that. Everything is
-chosen by scenes left out: the penalty by rank correlation with the target, the shrinkages by
-the width of calibrated boxes.
+field, or from a constant, as the prior says; a ridge penalty draws towards that. Penalty and
+shrinkages are chosen together, by the width of calibrated boxes on scenes left out. The paper
+chooses the penalty by rank correlation with the target (`penalty = "rank"`).
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ Array = NDArray[np.float64]
 RIDGES = (0.1, 1.0, 10.0, 100.0, 1000.0)
 ALPHA = Fraction(1, 10)
 """View level at which the width of shrinkages is compared."""
+AS_NARROW = 0.005
+"""Difference between relative widths that counts as none when a penalty is chosen."""
 FOLDS = 5
 """Of a single source scene, interleaved, in place of scenes left out."""
 
@@ -92,29 +94,49 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class LeftOut:
-    """Log factors of all views at one shape, each predicted without its own part."""
+    """Log factors of all views at one shape and penalty, each predicted without its own part."""
 
     shape: int
     ridge: float
-    scores: tuple[float, ...]
-    """Mean rank correlation at each of RIDGES."""
     logs: tuple[Array, ...]
     """By source, [n] each."""
+    rank: float
+    """Mean rank correlation with the target."""
+    widths: tuple[float, ...]
+    """Width over that of the constant scale, mean over scenes, at each lambda_a.
+
+    Every choice is scored once on the whole pool: a mean of per-scene minima could fall
+    between grid points.
+    """
+
+    @classmethod
+    def of(cls, sources: Sequence[Source], shape: int, ridge: float) -> LeftOut:
+        """Predict every part without itself, and see how well that does."""
+        logs = _predict_left_out(sources, shape, ridge)
+        pairs = list(zip(logs, sources, strict=True))
+        ranks = [rank_correlation(log, source.target(shape)) for log, source in pairs]
+        widths = [
+            float(np.mean([1 - s.saving(shape, _factor(log, value)) for log, s in pairs]))
+            for value in LAMBDA_GRID
+        ]
+        return cls(shape, ridge, tuple(logs), float(np.mean(ranks)), tuple(widths))
 
     def factor(self, source: int, lambda_a: Fraction) -> Array:
         """View factors of a source's views as one batch, [n]."""
-        raw = np.exp(self.logs[source])
-        return view_factor(raw, unit_of(raw), lambda_a)
+        return _factor(self.logs[source], lambda_a)
 
 
 def learn_predictor(scenes: Sequence[SceneViews], config: LearnConfig) -> ViewPredictor:
     """Fit theta and choose ridge, lambda_a and lambda_b on source scenes."""
     beta = parse_level(config.beta, "beta")
     sources = [_source(scene, config, beta) for scene in _distinct(scenes)]
-    shapes = [_leave_out(sources, shape) for shape in range(len(LAMBDA_GRID))]
-    widths = _relative_widths(sources, shapes)
-    b, a = (int(k) for k in np.unravel_index(np.argmin(widths), widths.shape))
-    chosen, lambda_a = shapes[b], LAMBDA_GRID[a]
+    shapes = [
+        [LeftOut.of(sources, shape, ridge) for ridge in RIDGES] for shape in range(len(LAMBDA_GRID))
+    ]
+    choose = _best_ranking if config.penalty == "rank" else _narrowest
+    best = [choose(tried) for tried in shapes]
+    chosen = min(best, key=lambda left: min(left.widths))
+    lambda_a = LAMBDA_GRID[int(np.argmin(chosen.widths))]
 
     everything = [Part(k, slice(None)) for k in range(len(sources))]
     weights = fit_ridge(sources, everything, chosen.shape, chosen.ridge)
@@ -127,7 +149,7 @@ def learn_predictor(scenes: Sequence[SceneViews], config: LearnConfig) -> ViewPr
         ridge=chosen.ridge,
         beta=beta,
         magnitude=_magnitude(config),
-        card=_card(sources, chosen, lambda_a, widths, config),
+        card=_card(sources, shapes, best, (chosen, lambda_a), config),
     )
 
 
@@ -146,22 +168,20 @@ def fit_ridge(sources: Sequence[Source], parts: Sequence[Part], shape: int, ridg
     return np.asarray(np.linalg.solve(normal, moment), dtype=np.float64)
 
 
-def _leave_out(sources: Sequence[Source], shape: int) -> LeftOut:
-    """Predictions for parts left out, with the penalty whose predictions rank views best."""
-    tried = {ridge: _predict_left_out(sources, shape, ridge) for ridge in RIDGES}
-    scores = {
-        ridge: float(
-            np.mean(
-                [
-                    rank_correlation(log_factor, source.target(shape))
-                    for log_factor, source in zip(logs, sources, strict=True)
-                ]
-            )
-        )
-        for ridge, logs in tried.items()
-    }
-    best = max(RIDGES, key=lambda ridge: (scores[ridge], ridge))
-    return LeftOut(shape, best, tuple(scores.values()), tuple(tried[best]))
+def _best_ranking(tried: Sequence[LeftOut]) -> LeftOut:
+    """The penalty whose predictions rank views best."""
+    return max(tried, key=lambda left: (left.rank, left.ridge))
+
+
+def _narrowest(tried: Sequence[LeftOut]) -> LeftOut:
+    """The penalty with the narrowest boxes; of those that do as well, the firmest."""
+    limit = min(min(left.widths) for left in tried) + AS_NARROW
+    return max((left for left in tried if min(left.widths) <= limit), key=lambda left: left.ridge)
+
+
+def _factor(log_factor: Array, lambda_a: Fraction) -> Array:
+    raw = np.exp(log_factor)
+    return view_factor(raw, unit_of(raw), lambda_a)
 
 
 def _predict_left_out(sources: Sequence[Source], shape: int, ridge: float) -> list[Array]:
@@ -178,26 +198,6 @@ def _parts(sources: Sequence[Source]) -> list[Part]:
     if len(sources) > 1:
         return [Part(k, slice(None)) for k in range(len(sources))]
     return [Part(0, slice(fold, None, FOLDS)) for fold in range(FOLDS)]
-
-
-def _relative_widths(sources: Sequence[Source], shapes: Sequence[LeftOut]) -> Array:
-    """Width over that of the constant scale, mean over scenes, [lambda_b, lambda_a].
-
-    Every pair is scored once on the whole pool: a mean of per-scene minima could fall
-    between grid points.
-    """
-    return np.array(
-        [
-            [
-                np.mean([
-                    1 - source.saving(left.shape, left.factor(k, lambda_a))
-                    for k, source in enumerate(sources)
-                ])
-                for lambda_a in LAMBDA_GRID
-            ]
-            for left in shapes
-        ]
-    )  # fmt: skip
 
 
 def _distinct(scenes: Sequence[SceneViews]) -> Sequence[SceneViews]:
@@ -261,12 +261,14 @@ def _magnitude(config: LearnConfig) -> float:
 
 def _card(
     sources: Sequence[Source],
-    chosen: LeftOut,
-    lambda_a: Fraction,
-    widths: Array,
+    shapes: Sequence[Sequence[LeftOut]],
+    best: Sequence[LeftOut],
+    choice: tuple[LeftOut, Fraction],
     config: LearnConfig,
 ) -> dict[str, Any]:
     """What the predictor was learned from, and how it did on scenes it had not seen."""
+    chosen, lambda_a = choice
+    tried, column = shapes[chosen.shape], LAMBDA_GRID.index(lambda_a)
     rows = [_card_row(source, k, chosen, lambda_a) for k, source in enumerate(sources)]
     means = {
         name: float(np.mean([row["saving"][name] for row in rows])) for name in rows[0]["saving"]
@@ -281,11 +283,12 @@ def _card(
         "splits": config.splits,
         "seed": config.seed,
         "left_out": "one scene at a time" if len(sources) > 1 else alone,
-        "ridge_scores": dict(zip(map(str, RIDGES), chosen.scores, strict=True)),
+        "penalty": config.penalty,
+        "ridge_scores": {str(left.ridge): left.rank for left in tried},
+        "ridge_widths": {str(left.ridge): left.widths[column] for left in tried},
         "lambda_grid": [str(value) for value in LAMBDA_GRID],
         "relative_width": {
-            f"lambda_b={value}": [float(width) for width in row]
-            for value, row in zip(LAMBDA_GRID, widths, strict=True)
+            f"lambda_b={LAMBDA_GRID[left.shape]}": list(left.widths) for left in best
         },
         "scenes": rows,
         "mean_saving": means,

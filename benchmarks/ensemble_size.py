@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an ensemble is worth by its number of members: the same members, more and more of them.
+
+python benchmarks/ensemble_size.py DATA_ROOT BENCH_OUT
+
+The models and members are those of a finished bench. Their deviation is normalised by one
+constant a scene and shrunk, as in the tables; of the shrinkages the one with the narrowest boxes
+over all scenes is taken, which flatters the ensemble a little.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+sys.path.insert(0, str(Path(__file__).parent))
+from machine import describe_machine
+
+from splatcert.baselines.ensemble import enlarge
+from splatcert.baselines.fitted import Members
+from splatcert.conformal.calibrate import view_scores
+from splatcert.conformal.maps import rgb_residual
+from splatcert.evaluate.splits import calibration_size, draw_splits, evaluate_splits, saving
+from splatcert.raster.interface import render
+from splatcert.scale import LAMBDA_GRID, shrink, unit_of
+from splatcert.scene import load_scene
+from splatcert.splats.files import load_splats
+from splatcert.view.descriptor import EPSILON0
+
+RESULTS = Path(__file__).parent / "results" / "ensemble_size.json"
+LEVEL = Fraction(1, 10)
+"""alpha and beta."""
+
+
+def savings(data: Path, run: Path, members: Members) -> np.ndarray:
+    """What the first 2, 3, ... members save at each shrinkage, [members - 1, lambdas]."""
+    scene, splats = load_scene(data, holdout=8, resolution=640), load_splats(run / "splats.ply")
+    residuals, masks, maps = [], [], []
+    for view in scene.held_out.reveal("evaluation", scene.held_out.with_photo, by="benchmark"):
+        shown = render(splats, view.camera).rgb.clamp(0, 1).numpy()
+        residuals.append(rgb_residual(view.image().numpy(), shown))
+        masks.append(view.mask().numpy() if view.has_mask else None)
+        own = members.camera(view.camera)
+        pictures = torch.stack([render(m, own).rgb.clamp(0, 1) for m in members.splats]).double()
+        deviations = [
+            pictures[:count].std(0, correction=1).amax(2).float()
+            for count in range(2, len(members.splats) + 1)
+        ]
+        maps.append([enlarge(d, view.camera).clamp(min=EPSILON0) for d in deviations])
+    splits = draw_splits(len(maps), calibration_size(len(maps)))
+    found = np.zeros((len(members.splats) - 1, len(LAMBDA_GRID)))
+    constant = 0.0
+    for row in range(len(found)):
+        unit = unit_of(float(view[row].mean()) for view in maps)
+        for column, weight in enumerate(LAMBDA_GRID):
+            scales = [shrink(view[row], unit, weight).numpy() for view in maps]
+            scores = [
+                float(view_scores(e, s, (LEVEL,), mask)[0])
+                for e, s, mask in zip(residuals, scales, masks, strict=True)
+            ]
+            means = np.array([float(s.mean()) for s in scales])
+            width = evaluate_splits(np.array(scores), means, LEVEL, splits).mean_width
+            constant = width if weight == 0 else constant
+            found[row, column] = saving(width, constant)
+    return found
+
+
+def main() -> None:
+    """One row for each number of members."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("bench", type=Path, help="folder of a finished bench")
+    options = parser.parse_args()
+
+    config = json.loads((options.bench / "bench.json").read_text())
+    by_scene: dict[str, np.ndarray] = {}
+    for entry in config["scene"]:
+        folder = options.bench / "scenes" / entry["name"]
+        run = Path(entry.get("model") or folder / "fastgs" / "run")
+        models = [load_splats(path) for path in sorted(folder.glob("member_*/splats.ply"))]
+        members = Members(models, config["members"]["resolution"])
+        by_scene[entry["name"]] = savings(options.data / entry["path"], run, members)
+        print(entry["name"], by_scene[entry["name"]].max(axis=1).round(3), flush=True)
+    stacked = np.array(list(by_scene.values()))
+    rows: list[dict[str, Any]] = []
+    for row in range(stacked.shape[1]):
+        best = int(stacked[:, row].mean(axis=0).argmax())
+        rows.append(
+            {
+                "members": row + 2,
+                "shrinkage": str(LAMBDA_GRID[best]),
+                "mean_saving": round(float(stacked[:, row, best].mean()), 4),
+                "saving": {n: round(float(v[row, best]), 4) for n, v in by_scene.items()},
+            }
+        )
+        print(rows[-1]["members"], rows[-1]["shrinkage"], rows[-1]["mean_saving"])
+    content = {"machine": describe_machine(), "member": config["members"], "rows": rows}
+    RESULTS.write_text(json.dumps(content, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
