@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an ensemble is worth by its number of members: the same members, more and more of them.
 
-python benchmarks/ensemble_size.py DATA_ROOT BENCH_OUT
+python benchmarks/ensemble_size.py BENCH.toml DATA OUT
 
 The models and members are those of a finished bench. Their deviation is normalised by one
 constant a scene and shrunk, as in the tables; of the shrinkages the one with the narrowest boxes
@@ -25,13 +25,18 @@ from machine import describe_machine
 
 from splatcert.baselines.ensemble import enlarge
 from splatcert.baselines.fitted import Members
+from splatcert.bench.layout import Bench
+from splatcert.bench.profiles import read_config
+from splatcert.bench.study import members_of
+from splatcert.certificate.plain import to_plain
 from splatcert.conformal.calibrate import view_scores
 from splatcert.conformal.maps import rgb_residual
 from splatcert.evaluate.splits import calibration_size, draw_splits, evaluate_splits, saving
 from splatcert.raster.interface import render
 from splatcert.scale import LAMBDA_GRID, shrink, unit_of
-from splatcert.scene import load_scene
+from splatcert.scene import Scene
 from splatcert.splats.files import load_splats
+from splatcert.splats.gaussians import Splats
 from splatcert.view.descriptor import EPSILON0
 
 RESULTS = Path(__file__).parent / "results" / "ensemble_size.json"
@@ -39,9 +44,8 @@ LEVEL = Fraction(1, 10)
 """alpha and beta."""
 
 
-def savings(data: Path, run: Path, members: Members) -> np.ndarray:
+def savings(scene: Scene, splats: Splats, members: Members) -> np.ndarray:
     """What the first 2, 3, ... members save at each shrinkage, [members - 1, lambdas]."""
-    scene, splats = load_scene(data, holdout=8, resolution=640), load_splats(run / "splats.ply")
     residuals, masks, maps = [], [], []
     for view in scene.held_out.reveal("evaluation", scene.held_out.with_photo, by="benchmark"):
         shown = render(splats, view.camera).rgb.clamp(0, 1).numpy()
@@ -75,19 +79,19 @@ def savings(data: Path, run: Path, members: Members) -> np.ndarray:
 def main() -> None:
     """One row for each number of members."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("file", type=Path, help="of a finished bench, as are the next two")
     parser.add_argument("data", type=Path)
-    parser.add_argument("bench", type=Path, help="folder of a finished bench")
+    parser.add_argument("out", type=Path)
     options = parser.parse_args()
 
-    config = json.loads((options.bench / "bench.json").read_text())
+    bench = Bench(read_config(options.file), options.out, options.data, options.file)
     by_scene: dict[str, np.ndarray] = {}
-    for entry in config["scene"]:
-        folder = options.bench / "scenes" / entry["name"]
-        run = Path(entry.get("model") or folder / "fastgs" / "run")
-        models = [load_splats(path) for path in sorted(folder.glob("member_*/splats.ply"))]
-        members = Members(models, config["members"]["resolution"])
-        by_scene[entry["name"]] = savings(options.data / entry["path"], run, members)
-        print(entry["name"], by_scene[entry["name"]].max(axis=1).round(3), flush=True)
+    for model in bench.models():
+        members = members_of(model)
+        if members is not None:
+            splats = load_splats(model.run / "splats.ply")
+            by_scene[model.scene] = savings(bench.load(model.scene), splats, members)
+            print(model.scene, by_scene[model.scene].max(axis=1).round(3), flush=True)
     stacked = np.array(list(by_scene.values()))
     rows: list[dict[str, Any]] = []
     for row in range(stacked.shape[1]):
@@ -101,7 +105,11 @@ def main() -> None:
             }
         )
         print(rows[-1]["members"], rows[-1]["shrinkage"], rows[-1]["mean_saving"])
-    content = {"machine": describe_machine(), "member": config["members"], "rows": rows}
+    content = {
+        "machine": describe_machine(),
+        "member": to_plain(bench.config.members),
+        "rows": rows,
+    }
     RESULTS.write_text(json.dumps(content, indent=1) + "\n")
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How firmly the residual field should be drawn to its prior: what each ridge saves on new views.
 
-python benchmarks/field_ridge.py DATA_ROOT BENCH_OUT WORK [--ridges 0.01 1 10] [--degrees 2]
+python benchmarks/field_ridge.py BENCH.toml DATA OUT WORK [--ridges 0.01 1 10] [--degrees 2]
 
 The models are those of a finished bench. Every field is fitted to the training photographs; the
 held-out ones then say what its shape saves alone (lambda_b = 1/2), and what it saves when its
@@ -23,6 +23,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 from machine import describe_machine
 
+from splatcert.bench.layout import Bench
+from splatcert.bench.profiles import read_config
 from splatcert.config import FieldConfig
 from splatcert.conformal.calibrate import view_scores
 from splatcert.conformal.maps import rgb_residual
@@ -32,7 +34,7 @@ from splatcert.field.fit import fit_field
 from splatcert.field.operator import field_image
 from splatcert.raster.interface import open_view, render
 from splatcert.scale import LAMBDA_GRID, shape
-from splatcert.scene import Scene, load_scene
+from splatcert.scene import Scene
 from splatcert.splats.files import load_splats
 from splatcert.splats.gaussians import Splats
 from splatcert.view.descriptor import EPSILON0
@@ -88,24 +90,22 @@ def row_key(row: dict[str, Any]) -> str:
 def main() -> None:
     """Fit what is missing, then write one row a scene, degree and ridge."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("file", type=Path, help="of a finished bench, as are the next two")
     parser.add_argument("data", type=Path)
-    parser.add_argument("bench", type=Path, help="folder of a finished bench")
+    parser.add_argument("out", type=Path)
     parser.add_argument("work", type=Path)
     parser.add_argument("--scenes", nargs="*", help="all of the bench unless given")
     parser.add_argument("--ridges", nargs="*", type=float, default=[0.01, 1.0, 10.0])
     parser.add_argument("--degrees", nargs="*", type=int, default=[2])
     options = parser.parse_args()
 
-    entries = {
-        e["name"]: e for e in json.loads((options.bench / "bench.json").read_text())["scene"]
-    }
+    bench = Bench(read_config(options.file), options.out, options.data, options.file)
+    models = {model.scene: model for model in bench.models() if model.is_main}
     found: dict[str, dict[str, Any]] = {}
     if RESULTS.exists():
         found = {row_key(row): row for row in json.loads(RESULTS.read_text())["rows"]}
-    for name in options.scenes or entries:
-        scene = load_scene(options.data / entries[name]["path"], holdout=8, resolution=640)
-        own = options.bench / "scenes" / name / "fastgs" / "run"
-        splats = load_splats(Path(entries[name].get("model") or own) / "splats.ply")
+    for name in options.scenes or models:
+        scene, splats = bench.load(name), load_splats(models[name].run / "splats.ply")
         for degree in options.degrees:
             for ridge in options.ridges:
                 kept = options.work / f"{name}-{degree}-{ridge:g}.json"
