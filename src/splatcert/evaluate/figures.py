@@ -142,7 +142,8 @@ def _draw_coverage(axes: Axes, data: Mapping[str, Any]) -> None:
                 linewidth=1, label=_text(point["label"]) if at == 0 else None,
             )  # fmt: skip
     axes.set_xticks(range(len(scenes)))
-    names = [f"{scene['scene'].replace('_', ' ')}\nm = {scene['m']}" for scene in scenes]
+    # A line a word: names of neighbours would run into each other.
+    names = [scene["scene"].replace("_", "\n") + f"\nm = {scene['m']}" for scene in scenes]
     axes.set_xticklabels(names, fontsize=8)
     axes.grid(axis="x", visible=False)
     axes.set(ylabel="view-event coverage (%)")
