@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The numbers of small certificates, as plain values: what a change of structure must not move.
+
+    python tests/golden/golden_numbers.py    writes numbers.json beside this file
+
+Run it only where the method itself changes, and say so in the changelog.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import certified_capture as made
+import splatcert as sc
+from splatcert.raster import native
+
+STORED = Path(__file__).with_name("numbers.json")
+CASES = {
+    "cpu, default predictor": {"predictor": "default"},
+    "cpu, no predictor": {"predictor": None},
+    "cpu, unit of the batch": {"predictor": "made", "unit": "batch"},
+    "cpu, masks": {"predictor": "made", "masks": True},
+    "reference, default predictor": {"predictor": "default", "backend": "reference"},
+    "reference, no predictor, masks": {"predictor": None, "backend": "reference", "masks": True},
+}
+
+
+def environment() -> dict[str, str]:
+    """What may move a last bit: the same bits are asked for only where all of it agrees."""
+    return {
+        "machine": platform.machine(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "vector units": torch.backends.cpu.get_cpu_capability(),
+    }
+
+
+def golden_numbers() -> Iterator[tuple[str, dict]]:
+    """Every case by name. The portable kernels exist on every machine."""
+    before = native.isa()
+    native.set_isa("portable")
+    try:
+        for name, case in CASES.items():
+            yield name, numbers_of(**case)
+    finally:
+        native.set_isa(before)
+
+
+def numbers_of(
+    predictor: str | None,
+    *,
+    unit: str = "deployed",
+    backend: str = "cpu",
+    masks: bool = False,
+) -> dict:
+    cameras, pictures = made.made_photos()
+    shown = None
+    if masks:
+        shown = {name: torch.ones(p.shape[:2], dtype=torch.bool) for name, p in pictures.items()}
+        for mask in shown.values():
+            mask[:10, :25] = False
+    scene = made.scene_from_tensors(cameras, pictures, held_out=made.HELD_OUT, masks=shown)
+    chosen = made.made_predictor() if predictor == "made" else predictor
+    certificate = sc.certify(
+        scene,
+        made.made_model(made.made_truth()),
+        sc.CertifyConfig(unit=unit),
+        chosen,
+        backend=backend,
+    )
+    record = certificate.record
+    boxes = certificate.predict(cameras[made.HELD_OUT[3]])
+    return {
+        "q": record.guarantee.threshold,
+        "statement": record.guarantee.statement,
+        "scores": {view.name: view.score for view in record.calibration},
+        "factors": {view.name: view.factor for view in record.calibration},
+        "fields": {view.name: view.field for view in record.calibration},
+        "poses": {view.name: view.pose for view in record.calibration},
+        "images": {view.name: view.image for view in record.calibration},
+        "frozen": record.labels.frozen,
+        "splats": record.model.splats,
+        "exchangeability": record.exchangeability.p_value,
+        "splits": {k: [v.coverage, v.width, v.saving] for k, v in record.splits.scales.items()},
+        "reference": record.scale.reference,
+        "feature means": list(record.scale.feature_means),
+        "feature stds": list(record.scale.feature_stds),
+        "field": [record.field.prior, record.field.ridge, record.field.residual],
+        "descriptors": certificate.views.held_out.descriptors.tolist(),
+        "oracle": certificate.views.held_out.oracle.tolist(),
+        "training descriptors": digest(certificate.views.training.descriptors),
+        "training oracle": digest(certificate.views.training.oracle),
+        "half-widths": digest(np.asarray(boxes.half_width)),
+        "lower": digest(np.asarray(boxes.lower)),
+        "mean half-width": float(np.asarray(boxes.half_width, dtype=np.float64).mean()),
+    }
+
+
+def digest(array: np.ndarray) -> str:
+    """The bits of an array as one sum."""
+    return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
+
+
+if __name__ == "__main__":
+    content = {"environment": environment(), "numbers": dict(golden_numbers())}
+    STORED.write_text(json.dumps(content, indent=1) + "\n")
