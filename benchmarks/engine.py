@@ -20,12 +20,13 @@ from machine import describe_machine
 from timing import interleave, ratio
 from torch_tiles import TorchTiles
 
+from splatcert.camera import Camera
 from splatcert.raster import native
-from splatcert.raster.native import NativeView, ScreenGradients, render_differentiable
-from splatcert.scene.cameras import Camera
+from splatcert.raster.native import NativeView
+from splatcert.raster.native_autograd import ScreenGradients, render_differentiable
 from splatcert.splats.gaussians import Splats
-from splatcert.splats.made import made_cameras, made_splats
 from splatcert.training.losses import photometric_loss
+from splatcert_bench.synthetic.scenes import made_cameras, made_splats
 
 PARAMETERS = ("means", "quats", "log_scales", "logit_opacities", "sh")
 

@@ -23,21 +23,21 @@ import torch
 sys.path.insert(0, str(Path(__file__).parent))
 from machine import describe_machine
 
-from splatcert.baselines.ensemble import enlarge
-from splatcert.baselines.fitted import Members
-from splatcert.bench.layout import Bench
-from splatcert.bench.profiles import read_config
-from splatcert.bench.study import members_of
-from splatcert.certificate.plain import to_plain
 from splatcert.conformal.calibrate import view_scores
 from splatcert.conformal.maps import rgb_residual
-from splatcert.evaluate.splits import calibration_size, draw_splits, evaluate_splits, saving
-from splatcert.raster.interface import render
-from splatcert.scale import LAMBDA_GRID, shrink, unit_of
-from splatcert.scene import Scene
+from splatcert.conformal.splits import calibration_size, draw_splits, evaluate_splits, saving
+from splatcert.difficulty.descriptor import EPSILON0
+from splatcert.difficulty.factor import LAMBDA_GRID, shrink, unit_of
+from splatcert.raster.render import render
+from splatcert.scene.scene import Scene
 from splatcert.splats.files import load_splats
 from splatcert.splats.gaussians import Splats
-from splatcert.view.descriptor import EPSILON0
+from splatcert.storage.schema import to_plain
+from splatcert_bench.baselines.baseline import Members
+from splatcert_bench.baselines.ensemble import enlarge
+from splatcert_bench.run.layout import Bench
+from splatcert_bench.run.profiles import read_config
+from splatcert_bench.studies.make_study import members_of
 
 RESULTS = Path(__file__).parent / "results" / "ensemble_size.json"
 LEVEL = Fraction(1, 10)

@@ -29,11 +29,11 @@ from machine import describe_machine
 from splatcert import load_scene, load_splats
 from splatcert.config import FieldConfig
 from splatcert.field.fit import fit_field, one_torch_thread
+from splatcert.field.normal_equations import Survey, take_survey
 from splatcert.field.operator import NormalOperator, PreparedViews, field_image, harmonics
 from splatcert.field.solve import BlockPreconditioner, Descent
-from splatcert.field.survey import Survey, take_survey
 from splatcert.raster import native
-from splatcert.raster.interface import open_view, render
+from splatcert.raster.render import open_view, render
 from splatcert.splats.harmonics import SH_CONSTANT
 
 BLACK = (0.0, 0.0, 0.0)

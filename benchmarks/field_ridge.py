@@ -23,21 +23,21 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 from machine import describe_machine
 
-from splatcert.bench.layout import Bench
-from splatcert.bench.profiles import read_config
 from splatcert.config import FieldConfig
 from splatcert.conformal.calibrate import view_scores
 from splatcert.conformal.maps import rgb_residual
-from splatcert.evaluate.ranking import rank_correlation
-from splatcert.evaluate.splits import calibration_size, draw_splits, estimate, saving
+from splatcert.conformal.ranks import rank_correlation
+from splatcert.conformal.splits import calibration_size, draw_splits, estimate, saving
+from splatcert.difficulty.descriptor import EPSILON0
+from splatcert.difficulty.factor import LAMBDA_GRID, shape
 from splatcert.field.fit import fit_field
 from splatcert.field.operator import field_image
-from splatcert.raster.interface import open_view, render
-from splatcert.scale import LAMBDA_GRID, shape
-from splatcert.scene import Scene
+from splatcert.raster.render import open_view, render
+from splatcert.scene.scene import Scene
 from splatcert.splats.files import load_splats
 from splatcert.splats.gaussians import Splats
-from splatcert.view.descriptor import EPSILON0
+from splatcert_bench.run.layout import Bench
+from splatcert_bench.run.profiles import read_config
 
 RESULTS = Path(__file__).parent / "results" / "field_ridge.json"
 LEVEL = Fraction(1, 10)

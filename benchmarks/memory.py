@@ -26,9 +26,9 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE)]
 from machine import describe_machine  # noqa: E402
 
-from splatcert.raster.interface import render  # noqa: E402
+from splatcert.raster.render import render  # noqa: E402
 from splatcert.splats.files import save_ply  # noqa: E402
-from splatcert.splats.made import made_cameras, made_splats  # noqa: E402
+from splatcert_bench.synthetic.scenes import made_cameras, made_splats  # noqa: E402
 
 LIMIT_GIB = 12
 PHOTOGRAPHED = 200_000

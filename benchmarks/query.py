@@ -23,18 +23,18 @@ sys.path.insert(0, str(Path(__file__).parent))
 from machine import describe_machine
 from timing import interleave, ratio
 
+from splatcert.camera import Camera
+from splatcert.difficulty.descriptor import EPSILON0, CameraGeometry
 from splatcert.field.fit import ResidualField
+from splatcert.field.fitted_scene import Observed
 from splatcert.field.operator import directions
 from splatcert.field.support import Support
 from splatcert.raster import native
-from splatcert.raster.interface import View, open_view
-from splatcert.raster.native import NativeView
-from splatcert.raster.native_query import pack_query, render_query, summarise_maps
-from splatcert.scene.cameras import Camera
+from splatcert.raster.native import NativeView, pack_query, render_query, summarise_maps
+from splatcert.raster.render import open_view
+from splatcert.raster.view import View
 from splatcert.splats.gaussians import Splats
-from splatcert.splats.made import made_cameras, made_splats
-from splatcert.view.descriptor import EPSILON0, CameraGeometry
-from splatcert.view.query import Observed
+from splatcert_bench.synthetic.scenes import made_cameras, made_splats
 
 OBSERVERS = 24
 """Training cameras whose exposures make the support."""

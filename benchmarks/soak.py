@@ -21,8 +21,8 @@ from certified_capture import made_capture, made_model, made_photos, made_truth 
 from splatcert.certificate.certificate import Certificate  # noqa: E402
 from splatcert.config import CertifyConfig  # noqa: E402
 from splatcert.pipeline import certify  # noqa: E402
-from splatcert.raster.interface import render  # noqa: E402
-from splatcert.splats.made import made_cameras  # noqa: E402
+from splatcert.raster.render import render  # noqa: E402
+from splatcert_bench.synthetic.scenes import made_cameras  # noqa: E402
 
 WARM_UP = 200
 SAMPLES = 20

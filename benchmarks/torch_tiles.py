@@ -10,8 +10,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from splatcert.camera import Camera
 from splatcert.raster.reference import STOP_TRANSMITTANCE, ReferenceView, transmit
-from splatcert.scene.cameras import Camera
 from splatcert.splats.gaussians import Splats
 
 TILE = 16

@@ -26,8 +26,8 @@ import matplotlib.pyplot as plt
 sys.path.insert(0, str(Path(__file__).parent))
 from machine import describe_machine
 
-from splatcert.raster.interface import render
-from splatcert.scene import load_scene
+from splatcert.raster.render import render
+from splatcert.scene.load import load_scene
 from splatcert.splats.files import load_splats
 
 # The size of a member of an ensemble: small, and quick to train.

@@ -21,7 +21,7 @@ from machine import describe_machine
 from splatcert import _native
 from splatcert.config import TrainConfig
 from splatcert.raster import native
-from splatcert.scene import load_scene
+from splatcert.scene.load import load_scene
 from splatcert.training.optimise import Trainer
 
 

@@ -32,19 +32,18 @@ from machine import describe_machine
 
 from splatcert.certificate.certificate import Certificate
 from splatcert.config import CertifyConfig, FieldConfig
+from splatcert.difficulty.descriptor import FEATURE_NAMES
+from splatcert.difficulty.predictor import ViewPredictor
 from splatcert.pipeline import certify
 from splatcert.raster import native
-from splatcert.raster.interface import open_view, render
-from splatcert.scene import scene_from_tensors
-from splatcert.splats.made import made_cameras, made_splats
-from splatcert.view.descriptor import FEATURE_NAMES
-from splatcert.view.predictor import ViewPredictor
-from splatcert.viewer.exhibit import Exhibit
+from splatcert.raster.render import open_view, render
+from splatcert.scene.scene import scene_from_tensors
 from splatcert.viewer.frame import Look, Mode, certified_pixels, draw, to_bytes
-from splatcert.viewer.loop import RenderLoop
 from splatcert.viewer.page import MOVING_QUALITY
-from splatcert.viewer.schedule import BUDGET
+from splatcert.viewer.schedule import BUDGET, RenderLoop
+from splatcert.viewer.shown import Exhibit
 from splatcert.viewer.viewpoint import Viewpoint, viewpoint_of
+from splatcert_bench.synthetic.scenes import made_cameras, made_splats
 
 WIDTH, HEIGHT, GAUSSIANS = 640, 420, 100_000
 VIEWS, EVERY, PLACES = 30, 3, 120

@@ -4,8 +4,8 @@
 import torch
 
 import splatcert as sc
-from splatcert.raster.native import render_differentiable
-from splatcert.splats.made import made_cameras, made_splats
+from splatcert.raster.native_autograd import render_differentiable
+from splatcert_bench.synthetic.scenes import made_cameras, made_splats
 
 splats, camera = made_splats(20_000), made_cameras(1, 320, 210)[0]
 

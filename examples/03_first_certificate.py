@@ -6,8 +6,8 @@ from dataclasses import replace
 import torch
 
 import splatcert as sc
-from splatcert.scene import scene_from_tensors
-from splatcert.splats.made import made_cameras, made_splats
+from splatcert.scene.scene import scene_from_tensors
+from splatcert_bench.synthetic.scenes import made_cameras, made_splats
 
 # A made capture: 60 photographs of a courtyard, every third held out. From a folder of your
 # own, sc.load_scene("data/truck", holdout=8) makes the same.

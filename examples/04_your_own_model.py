@@ -10,10 +10,10 @@ import torch
 from PIL import Image
 
 import splatcert as sc
-from splatcert.scene.camera_files import write_cameras
+from splatcert.scene.readers.camera_files import write_cameras
 from splatcert.splats.files import describe_model, save_ply
-from splatcert.splats.made import made_cameras, made_splats
 from splatcert.splats.transform import transform_splats
+from splatcert_bench.synthetic.scenes import made_cameras, made_splats
 
 kept = TemporaryDirectory()
 data, inria, gsplat = (Path(kept.name) / name for name in ("data", "output", "results"))

@@ -7,10 +7,10 @@ import torch
 
 import splatcert as sc
 from splatcert.config import LearnConfig
-from splatcert.scene import scene_from_tensors
-from splatcert.splats.made import made_cameras, made_splats
-from splatcert.view.learn import learn_predictor
-from splatcert.view.predictor import load_predictor
+from splatcert.difficulty.learn import learn_predictor
+from splatcert.difficulty.predictor import load_predictor
+from splatcert.scene.scene import scene_from_tensors
+from splatcert_bench.synthetic.scenes import made_cameras, made_splats
 
 
 def capture(seed):

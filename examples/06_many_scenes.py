@@ -4,9 +4,9 @@
 import json
 from pathlib import Path
 
-from splatcert.bench.layout import Bench
-from splatcert.bench.profiles import read_config
-from splatcert.bench.run import run_bench
+from splatcert_bench.run.bench import run_bench
+from splatcert_bench.run.layout import Bench
+from splatcert_bench.run.profiles import read_config
 
 # A bench is one file: a profile, and a list of scenes. Here three are made, each the same on
 # every machine; with captures of your own, `path = "captures/hall"` stands for `made = 1`.

@@ -10,16 +10,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from splatcert.baselines.fitted import Fitted, Members
+from splatcert.camera import Camera
 from splatcert.certificate.certificate import observe
 from splatcert.config import FieldConfig
+from splatcert.difficulty.descriptor import FEATURE_NAMES
+from splatcert.difficulty.predictor import ViewPredictor
 from splatcert.field.fit import fit_field
-from splatcert.raster.interface import render
-from splatcert.scene import Camera, Scene, scene_from_tensors
+from splatcert.raster.render import render
+from splatcert.scene.scene import Scene, scene_from_tensors
 from splatcert.splats.gaussians import Splats
-from splatcert.splats.made import made_cameras, made_splats
-from splatcert.view.descriptor import FEATURE_NAMES
-from splatcert.view.predictor import ViewPredictor
+from splatcert_bench.baselines.baseline import Fitted, Members
+from splatcert_bench.synthetic.scenes import made_cameras, made_splats
 
 VIEWS, EVERY = 36, 3
 NAMES = [f"{k:03d}.png" for k in range(VIEWS)]

@@ -6,7 +6,6 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -51,10 +50,8 @@ def test_an_unknown_name_is_an_attribute_error():
 
 def test_importing_the_package_loads_nothing_heavy():
     heavy = "import sys, splatcert; print({'torch', 'numpy', 'cv2', 'tyro'} & {*sys.modules})"
-    started = time.perf_counter()
     done = subprocess.run([sys.executable, "-c", heavy], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
-    assert time.perf_counter() - started < 0.5
 
 
 def test_the_stub_declares_what_the_extension_has():

@@ -8,7 +8,7 @@ import tempfile
 
 import pytest
 
-from splatcert.artefacts import ArtefactError, owned_folder, replacing, write_text_whole
+from splatcert.storage.whole import ArtefactError, owned_folder, replacing, write_text_whole
 
 
 def test_a_file_written_by_a_library_that_hides_it_has_the_usual_permissions(tmp_path):

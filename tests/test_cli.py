@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import fields
 from typing import get_args
 
@@ -40,14 +39,11 @@ def make_it_raise(monkeypatch, error: BaseException) -> None:
 
 
 def test_help_is_instant():
-    """Under half a second; the best of five, since other work shares the machine."""
-    seconds = []
-    for _ in range(5):
-        started = time.perf_counter()
-        done = run("--help")
-        seconds.append(time.perf_counter() - started)
-        assert done.returncode == 0
-    assert min(seconds) < 0.5
+    """Nothing heavy is imported for it: counted, since a clock depends on the machine's load."""
+    heavy = "{'torch', 'numpy', 'scipy', 'cv2', 'PIL', 'safetensors'} & {*sys.modules}"
+    code = f"import sys; from splatcert import cli; cli.main(['--help']); print({heavy})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "set()"
 
 
 def test_help_names_every_command_and_fits_60_columns():
@@ -63,7 +59,7 @@ def test_help_names_every_command_and_fits_60_columns():
 
 def test_every_command_takes_json():
     """What the first page of the documentation says."""
-    commands = [get_args(one)[0] for one in get_args(cli.Commands)]
+    commands = [get_args(one)[0] for one in get_args(cli._choices())]
     assert len(commands) > 10
     assert not [one for one in commands if "json" not in {f.name for f in fields(one)}]
 

@@ -21,25 +21,25 @@ from certified_capture import (
     made_predictor,
     made_truth,
 )
-from splatcert import pipeline, shipped
+from splatcert import pipeline, refusals
 from splatcert.certificate import resume
 from splatcert.certificate.freeze import FrozenScales
-from splatcert.certificate.refusals import (
+from splatcert.certificate.hashes import seal_of
+from splatcert.config import CertifyConfig, FieldConfig, LearnConfig
+from splatcert.conformal.maps import MapError
+from splatcert.difficulty import predictor as predictors
+from splatcert.difficulty.learn import learn_predictor
+from splatcert.pipeline import certify
+from splatcert.refusals import (
     HeldOutError,
     InformedPredictorError,
     WrongModelError,
     refuse_informed_predictor,
 )
-from splatcert.certificate.seal import seal_of
-from splatcert.commands.certify import words
-from splatcert.config import CertifyConfig, FieldConfig, LearnConfig
-from splatcert.conformal.maps import MapError
-from splatcert.pipeline import certify
-from splatcert.scene import scene_from_tensors
-from splatcert.scene.scene import Scene, TensorPixels
+from splatcert.report.summary import words
+from splatcert.scene.scene import Scene, TensorPixels, scene_from_tensors
 from splatcert.splats.gaussians import Splats, SplatsError
-from splatcert.splats.made import random_splats
-from splatcert.view.learn import learn_predictor
+from splatcert_bench.synthetic.scenes import random_splats
 
 
 @pytest.fixture(scope="module")
@@ -300,12 +300,12 @@ def test_a_predictor_that_learned_from_these_held_out_labels_is_refused(photos, 
 def test_a_capture_that_the_package_learned_from_gets_another_predictor(
     photos, model, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(shipped, "PREDICTORS", tmp_path)
+    monkeypatch.setattr(predictors, "PREDICTORS", tmp_path)
     informed, blind = learned(photos, model, "held-out"), made_predictor()
     for name, predictor in {"default": informed, "strict": informed, "reverse": blind}.items():
         predictor.save(tmp_path / f"{name}.json")
     scene = made_capture(photos)
-    assert shipped.chosen_predictor("default", scene)[0] == "reverse"
+    assert refusals.chosen_predictor("default", scene)[0] == "reverse"
     assert not scene.held_out.ledger.entries, "chosen before any label"
     made = certify(scene, model)
     assert made.rule.predictor is not None and made.rule.predictor.sha256 == blind.sha256

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from splatcert.scale import LAMBDA_GRID, ScaleError, shape, shrink, unit_of, view_factor
+from splatcert.difficulty.factor import LAMBDA_GRID, ScaleError, shape, shrink, unit_of, view_factor
 
 FIELD = np.random.default_rng(14).uniform(1e-3, 0.5, (40, 60)).astype(np.float32)
 
@@ -90,5 +90,5 @@ def test_a_field_of_nothing_has_no_shape():
 
 
 def test_the_scale_needs_no_torch():
-    code = "import splatcert.scale, sys; assert 'torch' not in sys.modules"
+    code = "import splatcert.difficulty.factor, sys; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

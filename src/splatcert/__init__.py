@@ -11,13 +11,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from splatcert.certificate.report import write_report
+    from splatcert.camera import Camera
     from splatcert.certificate.store import load_certificate
     from splatcert.config import CertifyConfig, ReportConfig, TrainConfig
     from splatcert.errors import InputError
     from splatcert.pipeline import certify, verify
-    from splatcert.raster.interface import Render, open_view, render
-    from splatcert.scene.cameras import Camera
+    from splatcert.raster.render import Render, open_view, render
+    from splatcert.report.build import write_report
     from splatcert.scene.load import load_scene
     from splatcert.splats.files import load_splats
     from splatcert.splats.gaussians import Splats
@@ -46,10 +46,10 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Camera": "splatcert.scene.cameras",
+    "Camera": "splatcert.camera",
     "CertifyConfig": "splatcert.config",
     "InputError": "splatcert.errors",
-    "Render": "splatcert.raster.interface",
+    "Render": "splatcert.raster.render",
     "ReportConfig": "splatcert.config",
     "Splats": "splatcert.splats.gaussians",
     "TrainConfig": "splatcert.config",
@@ -57,11 +57,11 @@ _HOMES = {
     "load_certificate": "splatcert.certificate.store",
     "load_scene": "splatcert.scene.load",
     "load_splats": "splatcert.splats.files",
-    "open_view": "splatcert.raster.interface",
-    "render": "splatcert.raster.interface",
+    "open_view": "splatcert.raster.render",
+    "render": "splatcert.raster.render",
     "train": "splatcert.training.optimise",
     "verify": "splatcert.pipeline",
-    "write_report": "splatcert.certificate.report",
+    "write_report": "splatcert.report.build",
 }
 
 

@@ -13,25 +13,15 @@ import sys
 import traceback
 from collections.abc import Sequence
 from contextlib import redirect_stderr, suppress
+from functools import reduce
+from importlib import import_module
+from operator import or_
 from typing import Annotated, Any
 
 import tyro
 
 from splatcert import __version__
 from splatcert.commands import Command, what_is_kept
-from splatcert.commands.bench import Bench
-from splatcert.commands.certify import Certify
-from splatcert.commands.demo import Demo
-from splatcert.commands.export import Export
-from splatcert.commands.inspect import Inspect
-from splatcert.commands.learn import Learn
-from splatcert.commands.render import Render
-from splatcert.commands.report import Report
-from splatcert.commands.results import Results
-from splatcert.commands.suggest import Suggest
-from splatcert.commands.train import Train
-from splatcert.commands.verify import Verify
-from splatcert.commands.view import View
 from splatcert.console import visible
 from splatcert.errors import InputError
 
@@ -45,21 +35,32 @@ From photographs to a certificate: train, certify, verify. A model of your own e
 certify. Completion of commands and options: splatcert --completion bash (or zsh)."""
 SHELLS = ("bash", "zsh", "fish")
 
-Commands = (
-    Annotated[Demo, tyro.conf.subcommand("demo")]
-    | Annotated[Inspect, tyro.conf.subcommand("inspect")]
-    | Annotated[Train, tyro.conf.subcommand("train")]
-    | Annotated[Certify, tyro.conf.subcommand("certify")]
-    | Annotated[Verify, tyro.conf.subcommand("verify")]
-    | Annotated[Report, tyro.conf.subcommand("report")]
-    | Annotated[Learn, tyro.conf.subcommand("learn")]
-    | Annotated[Render, tyro.conf.subcommand("render")]
-    | Annotated[View, tyro.conf.subcommand("view")]
-    | Annotated[Suggest, tyro.conf.subcommand("suggest")]
-    | Annotated[Export, tyro.conf.subcommand("export")]
-    | Annotated[Bench, tyro.conf.subcommand("bench")]
-    | Annotated[Results, tyro.conf.subcommand("results")]
-)
+COMMANDS = {
+    "demo": "splatcert.commands.demo:Demo",
+    "inspect": "splatcert.commands.inspect:Inspect",
+    "train": "splatcert.commands.train:Train",
+    "certify": "splatcert.commands.certify:Certify",
+    "verify": "splatcert.commands.verify:Verify",
+    "report": "splatcert.commands.report:Report",
+    "learn": "splatcert.commands.learn:Learn",
+    "render": "splatcert.commands.render:Render",
+    "view": "splatcert.commands.view:View",
+    "suggest": "splatcert.commands.suggest:Suggest",
+    "export": "splatcert.commands.export:Export",
+    "bench": "splatcert_bench.commands:Bench",
+    "results": "splatcert_bench.commands:Results",
+}
+"""Where each command is, by name: the core names the bench here and never imports it."""
+
+
+def _choices() -> Any:
+    """Every command as one type, for the parser."""
+    kinds = []
+    for name, home in COMMANDS.items():
+        module, _, kind = home.partition(":")
+        command = getattr(import_module(module), kind)
+        kinds.append(Annotated[command, tyro.conf.subcommand(name)])
+    return reduce(or_, kinds)
 
 
 def parse(arguments: Sequence[str]) -> Command:
@@ -72,7 +73,7 @@ def parse(arguments: Sequence[str]) -> Command:
     try:
         with redirect_stderr(framed):
             return tyro.cli(
-                Commands,  # pyright: ignore[reportArgumentType]
+                _choices(),
                 prog="splatcert",
                 description=DESCRIPTION,
                 args=list(arguments) or ["--help"],

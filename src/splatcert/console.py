@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 import textwrap
@@ -11,19 +10,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from io import StringIO
-from pathlib import Path
 from typing import Any, TypeVar
 
-from splatcert.errors import InputError
-
 Item = TypeVar("Item")
-
 LABEL_WIDTH = 12
 SECONDS_BETWEEN_LINES = 5.0
-
-
-class OutputError(InputError):
-    """The place asked for cannot be written."""
 
 
 def visible(text: str) -> str:
@@ -105,32 +96,3 @@ def _lines() -> Report:
             spoken[0] = time.monotonic()
 
     return report
-
-
-def output_folder(path: Path) -> Path:
-    """The folder, made if it is not there; refused if it cannot hold files."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(
-            f"cannot make the output folder {path}: {error.strerror}.\n"
-            "  Choose another with --output."
-        ) from error
-    if not os.access(path, os.W_OK | os.X_OK):
-        raise OutputError(
-            f"the output folder {path} is not writable.\n  Choose another with --output."
-        )
-    return path
-
-
-@contextmanager
-def written_aside(path: Path) -> Iterator[Path]:
-    """A temporary name to write to; renamed to `path` at the end, removed on failure."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        yield aside
-        aside.replace(path)
-    except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror or error}.") from error
-    finally:
-        aside.unlink(missing_ok=True)

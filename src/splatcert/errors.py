@@ -3,6 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    pass
+
 
 class InputError(ValueError):
     """A user's file, option or value cannot be used.
@@ -11,3 +17,14 @@ class InputError(ValueError):
     found (with numbers), where, and what to do about it, in at most five lines.
     Commands turn it into exit code 2 without a traceback.
     """
+
+
+def listed(names: Iterable[str], limit: int = 3) -> str:
+    """The first few names for a message, and how many more there are."""
+    names = list(names)
+    shown = ", ".join(names[:limit])
+    return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
+
+
+class OptionError(InputError):
+    """An option out of range."""

@@ -17,15 +17,10 @@ import numpy as np
 
 from splatcert.certificate.certificate import Certificate, observe
 from splatcert.certificate.checks import UNUSABLE, Check, Verification
-from splatcert.certificate.compare import compare
 from splatcert.certificate.freeze import FrozenScales
 from splatcert.certificate.issue import Findings, issue, training_record
 from splatcert.certificate.measure import Description, Measurement, ViewGroup, measure
-from splatcert.certificate.refusals import (
-    refuse_informed_predictor,
-    refuse_unfit_views,
-    refuse_unlike_model,
-)
+from splatcert.certificate.recompute import compare
 from splatcert.certificate.request import Request
 from splatcert.certificate.resume import fitted_field
 from splatcert.certificate.rule import ScaleRule
@@ -33,15 +28,20 @@ from splatcert.certificate.store import folder_of, read_content, read_parts
 from splatcert.certificate.verify import verify_folder
 from splatcert.config import CertifyConfig
 from splatcert.conformal.calibrate import CalibrationTooSmall, shortfall
+from splatcert.difficulty.predictor import Shipped, ViewPredictor
 from splatcert.field.fit import FieldFit, Report
+from splatcert.field.fitted_scene import Observed
 from splatcert.field.support import folds_of
-from splatcert.raster.interface import Backend
+from splatcert.raster.render import Backend
+from splatcert.refusals import (
+    chosen_predictor,
+    refuse_informed_predictor,
+    refuse_unfit_views,
+    refuse_unlike_model,
+)
 from splatcert.scene.roles import CalibrationView
 from splatcert.scene.scene import Scene
-from splatcert.shipped import Shipped, chosen_predictor
 from splatcert.splats.gaussians import Splats
-from splatcert.view.predictor import ViewPredictor
-from splatcert.view.query import Observed
 
 
 def certify(

@@ -17,9 +17,9 @@ import pytest
 
 from splatcert.certificate.store import VIEWS
 from splatcert.cli import main
-from splatcert.evaluate.study import SHAPE, Study
-from splatcert.evaluate.views import SceneViews
-from splatcert.scale import LAMBDA_GRID, unit_of, view_factor
+from splatcert.difficulty.factor import LAMBDA_GRID, unit_of, view_factor
+from splatcert.difficulty.views_file import SceneViews
+from splatcert_bench.studies.study import SHAPE, Study
 
 MAY_DIFFER = ("time", "results.md")
 """How names begin of files that show times."""

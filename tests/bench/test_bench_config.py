@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from splatcert.bench.profiles import PROFILES, read_config
-from splatcert.bench.settings import BenchConfig, BenchError
+from splatcert_bench.run.profiles import PROFILES, read_config
+from splatcert_bench.run.settings import BenchConfig, BenchError
 
 SCENES = """
 [[scene]]

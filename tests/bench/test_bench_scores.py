@@ -8,17 +8,16 @@ import pytest
 import torch
 
 from certified_capture import HELD_OUT, made_capture, made_fitted, made_photos
-from splatcert.baselines.ensemble import Ensemble
-from splatcert.baselines.fitted import Fitted
-from splatcert.baselines.named import BaselineError
-from splatcert.bench.batch import around_ensemble_mean, query_batch, shrunk, timed_cameras
-from splatcert.bench.checks import packing, visibility_facts
-from splatcert.bench.latency import measure_latency
-from splatcert.bench.scores import score_batch
 from splatcert.conformal.calibrate import view_score
-from splatcert.evaluate.ratios import count_ratios
-from splatcert.scale import LAMBDA_GRID
-from splatcert.scene import scene_from_tensors
+from splatcert.difficulty.factor import LAMBDA_GRID
+from splatcert.scene.scene import scene_from_tensors
+from splatcert_bench.baselines.baseline import Fitted
+from splatcert_bench.baselines.ensemble import Ensemble
+from splatcert_bench.baselines.named import BaselineError
+from splatcert_bench.studies.batch import around_ensemble_mean, query_batch, shrunk, timed_cameras
+from splatcert_bench.studies.checks import measure_latency, packing, visibility_facts
+from splatcert_bench.studies.counts import count_ratios
+from splatcert_bench.studies.scores import score_batch
 
 BETAS = (Fraction(1, 10), Fraction(1, 2))
 

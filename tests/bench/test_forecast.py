@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from splatcert.bench.run import Forecast, State
-from splatcert.bench.stamp import Task
+from splatcert_bench.run.bench import Forecast, State
+from splatcert_bench.run.fingerprint import Task
 
 
 def task(stage: str) -> Task:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from splatcert.bench.stamp import Task, is_done, perform, read_stamp
+from splatcert_bench.run.fingerprint import Task, is_done, perform, read_stamp
 
 
 def produce(path: Path, text: str, log: Path) -> None:

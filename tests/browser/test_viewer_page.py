@@ -19,9 +19,9 @@ pytest.importorskip("viser", reason="viser is not installed: pip install splatce
 api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 PlaywrightTimeout = api.TimeoutError
 
-from splatcert.viewer.capture import viewpoint_from  # noqa: E402
-from splatcert.viewer.exhibit import Exhibit  # noqa: E402
+from splatcert.viewer.landmarks import viewpoint_from  # noqa: E402
 from splatcert.viewer.serve import Server, serving  # noqa: E402
+from splatcert.viewer.shown import Exhibit  # noqa: E402
 
 WIDTH, HEIGHT = 1280, 800
 FREE = {"x": 0, "y": 300, "width": 800, "height": 400}

@@ -14,17 +14,17 @@ import pytest
 import torch
 
 from certified_capture import HELD_OUT, NAMES, made_capture, made_model, made_predictor, made_truth
-from splatcert.artefacts import ArtefactError
 from splatcert.certificate import store
 from splatcert.certificate.certificate import OUTSIDE_BATCH, Certificate
 from splatcert.certificate.store import CertificateError, load_certificate
 from splatcert.certificate.verify import verify_folder
 from splatcert.config import CertifyConfig
 from splatcert.conformal.calibrate import CalibrationTooSmall
-from splatcert.conformal.order import ceil_rank
+from splatcert.conformal.ranks import ceil_rank
 from splatcert.pipeline import certify
 from splatcert.splats.files import load_splats, save_ply
-from splatcert.splats.made import made_cameras
+from splatcert.storage.whole import ArtefactError
+from splatcert_bench.synthetic.scenes import made_cameras
 
 
 def same_boxes(one, other) -> bool:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from certified_capture import HELD_OUT
-from splatcert.certificate.honesty import CERTIFIED, CONSTANT, doubt_exchangeability
-from splatcert.splats.made import look_at, made_cameras
+from splatcert.certificate.diagnostics import CERTIFIED, CONSTANT, doubt_exchangeability
+from splatcert_bench.synthetic.scenes import look_at, made_cameras
 
 
 def test_no_calibration_view_is_out_of_its_own_support(certificate, photos):

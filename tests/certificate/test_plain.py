@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from splatcert.certificate.plain import PlainError, from_plain, to_plain
+from splatcert.storage.schema import PlainError, from_plain, to_plain
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,8 @@ import pytest
 import torch
 
 from splat_layouts import write_gsplat_run
-from splatcert.certificate.provenance import (
-    CameraRecord,
-    camera_hash,
+from splatcert.camera import CameraRecord, camera_hash
+from splatcert.certificate.hashes import (
     has_known_origin,
     joint_hash,
     label_hash,
@@ -21,9 +20,9 @@ from splatcert.certificate.provenance import (
     source_marks,
     splats_hash,
 )
-from splatcert.scene import scene_from_tensors
+from splatcert.scene.scene import scene_from_tensors
 from splatcert.splats.files import load_splats, save_ply
-from splatcert.splats.made import made_cameras, made_splats
+from splatcert_bench.synthetic.scenes import made_cameras, made_splats
 
 
 @pytest.fixture(scope="module")

@@ -13,9 +13,9 @@ import torch
 from certified_capture import NAMES, made_capture
 from splatcert import CertifyConfig, ReportConfig, certify, write_report
 from splatcert.certificate.certificate import CertificateError
-from splatcert.certificate.report import report_of
 from splatcert.certificate.store import load_certificate
-from splatcert.scene import scene_from_tensors
+from splatcert.report.build import report_of
+from splatcert.scene.scene import scene_from_tensors
 
 HOSTILE = (
     "<script>document.title='taken'</script>",

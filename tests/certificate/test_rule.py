@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from certified_capture import made_predictor
-from splatcert.certificate.plain import from_plain, to_plain
 from splatcert.certificate.record import ScaleRecord
 from splatcert.certificate.rule import ScaleRule
+from splatcert.storage.schema import from_plain, to_plain
 
 rng = np.random.default_rng(3)
 TRAINING, BATCH = rng.standard_normal((30, 24)), rng.standard_normal((17, 24))

@@ -15,19 +15,19 @@ import pytest
 
 from certified_capture import HELD_OUT, NAMES, made_capture, made_model, made_truth
 from splatcert import cli
-from splatcert.artefacts import file_hash as hash_of
-from splatcert.certificate.compare import APART, TOLERANCE, compare
-from splatcert.certificate.difference import differences
+from splatcert.certificate.checks import differences
+from splatcert.certificate.diagnostics import estimate_by_splits
 from splatcert.certificate.freeze import freeze_hash
-from splatcert.certificate.honesty import estimate_by_splits
-from splatcert.certificate.plain import from_plain, to_plain
+from splatcert.certificate.hashes import seal_of
+from splatcert.certificate.recompute import APART, TOLERANCE, compare
 from splatcert.certificate.record import Record
 from splatcert.certificate.rule import ScaleRule
-from splatcert.certificate.seal import seal_of
 from splatcert.certificate.store import CertificateError, load_certificate
 from splatcert.certificate.verify import verify_folder
-from splatcert.evaluate.views import SceneViews
+from splatcert.difficulty.views_file import SceneViews
 from splatcert.pipeline import verify
+from splatcert.storage.schema import from_plain, to_plain
+from splatcert.storage.whole import file_hash as hash_of
 
 Edit = Callable[[dict[str, Any]], Any]
 

@@ -11,12 +11,12 @@ import pytest
 from PIL import Image
 
 from certified_capture import made_capture, made_model, made_photos, made_predictor, made_truth
-from splatcert.commands.certified import remember_places
+from splatcert.camera import Camera
+from splatcert.deploy import remember_places
 from splatcert.pipeline import certify
-from splatcert.scene.cameras import Camera
 from splatcert.splats.files import save_ply
 from splatcert.splats.gaussians import Splats
-from splatcert.splats.made import made_cameras, made_splats
+from splatcert_bench.synthetic.scenes import made_cameras, made_splats
 
 OPENGL = np.diag([1.0, -1.0, -1.0, 1.0])
 

@@ -17,13 +17,13 @@ from splat_layouts import (
     write_inria_folder,
     write_nerfstudio_run,
 )
-from splatcert.commands.pictures import to_pixels
-from splatcert.raster.interface import render
-from splatcert.scene.cameras import Camera
+from splatcert.camera import Camera
+from splatcert.raster.render import render
 from splatcert.splats.files import save_ply
 from splatcert.splats.gaussians import Splats
 from splatcert.splats.harmonics import SH_CONSTANT
-from splatcert.splats.made import made_cameras, made_splats
+from splatcert.storage.png import to_pixels
+from splatcert_bench.synthetic.scenes import made_cameras, made_splats
 
 NERFSTUDIO_RUN = "outputs/truck/splatfacto/2026-01-01_120000"
 EVALUATION = """

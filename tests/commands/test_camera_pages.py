@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from splatcert import cli, load_certificate
-from splatcert.commands.certified import remember_places
-from splatcert.export.columns import RENDERED, STORED
-from splatcert.scene.camera_files import write_cameras
+from splatcert.deploy import remember_places
+from splatcert.export import RENDERED, STORED
+from splatcert.scene.readers.camera_files import write_cameras
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 

@@ -18,11 +18,11 @@ from PIL import Image
 
 from certified_capture import HELD_OUT
 from splatcert import cli, load_certificate, load_splats
-from splatcert.commands import film
-from splatcert.commands.pictures import to_pixels
 from splatcert.commands.render import Render
-from splatcert.commands.width_bar import WidthBar
-from splatcert.scene.camera_files import write_cameras
+from splatcert.frames import film
+from splatcert.report.colours import WidthBar
+from splatcert.scene.readers.camera_files import write_cameras
+from splatcert.storage.png import to_pixels
 
 STEM = Path(HELD_OUT[2]).stem
 
@@ -99,7 +99,7 @@ def test_the_film_is_h264_that_browsers_play(views):
 
 def test_a_stopped_rendering_goes_on(certified, tmp_path, monkeypatch, capsys):
     out, made = tmp_path / "out", []
-    from splatcert.commands.certified_frames import CertifiedFrames
+    from splatcert.frames.writer import CertifiedFrames
 
     write = CertifiedFrames.write
 

@@ -16,10 +16,10 @@ from PIL import Image
 from certified_capture import HELD_OUT, NAMES, made_model, made_photos, made_truth
 from splat_layouts import write_gsplat_run, write_inria_folder
 from splatcert import cli, pipeline
-from splatcert.commands.pictures import to_pixels
-from splatcert.report.words import percent
+from splatcert.report.content import percent
 from splatcert.splats.files import save_ply
-from splatcert.splats.made import random_splats
+from splatcert.storage.png import to_pixels
+from splatcert_bench.synthetic.scenes import random_splats
 
 OPENGL = np.diag([1.0, -1.0, -1.0, 1.0])
 EVERY_THIRD = ["--holdout", "3"]

@@ -10,7 +10,8 @@ import pytest
 
 from splatcert import cli
 from splatcert.commands import demo
-from splatcert.scene import Scene, load_scene
+from splatcert.scene.load import load_scene
+from splatcert.scene.scene import Scene
 
 LARGEST = 4_000_000
 """Bytes that the capture may add to the package."""

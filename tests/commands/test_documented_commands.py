@@ -19,8 +19,8 @@ from documented_project import write_bench, write_project
 
 import splatcert as sc
 from splatcert import cli
-from splatcert.bench import profiles
 from splatcert.commands import demo, view
+from splatcert_bench.run import profiles
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

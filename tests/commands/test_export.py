@@ -12,8 +12,8 @@ from PIL import Image
 from plyfile import PlyData
 
 from splatcert import cli, load_certificate, load_splats, open_view
-from splatcert.commands.width_bar import WidthBar
-from splatcert.export.columns import STORED
+from splatcert.export import STORED
+from splatcert.report.colours import WidthBar
 
 RULE = "views_seen >= 3 and uncertainty < 0.2 and opacity > 0.05"
 

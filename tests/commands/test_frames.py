@@ -11,10 +11,9 @@ import pytest
 import torch
 
 from splat_layouts import nerfstudio_state, write_gsplat_run, write_nerfstudio_run
-from splatcert.commands.frames import load_for_scene
-from splatcert.raster.interface import render
-from splatcert.scene.dataset import WorldFrame
-from splatcert.scene.points import SparsePoints
+from splatcert.raster.placement import load_for_scene
+from splatcert.raster.render import render
+from splatcert.scene.dataset import SparsePoints, WorldFrame
 from splatcert.scene.scene import Scene, scene_from_tensors
 from splatcert.splats.files import save_ply
 from splatcert.splats.gaussians import Splats

@@ -10,8 +10,8 @@ from PIL import Image
 
 from certified_capture import made_predictor
 from splatcert import cli, render
-from splatcert.commands.pictures import to_pixels
-from splatcert.shipped import PREDICTORS
+from splatcert.difficulty.predictor import PREDICTORS
+from splatcert.storage.png import to_pixels
 
 
 def test_a_capture_in_words(capture, capsys):

@@ -10,9 +10,9 @@ import pytest
 from PIL import Image
 
 from splatcert import cli, render
-from splatcert.commands.pictures import to_pixels
 from splatcert.commands.render import picture_names
 from splatcert.errors import InputError
+from splatcert.storage.png import to_pixels
 
 
 def pictures(folder: Path) -> list[str]:

@@ -21,10 +21,10 @@ from splat_layouts import (
     write_nerfstudio_run,
 )
 from splatcert import TrainConfig, cli, load_scene, train
-from splatcert.commands.pictures import to_pixels
-from splatcert.raster.interface import render
+from splatcert.raster.render import render
 from splatcert.splats.gaussians import Splats
-from splatcert.splats.made import made_cameras, made_splats
+from splatcert.storage.png import to_pixels
+from splatcert_bench.synthetic.scenes import made_cameras, made_splats
 
 VIEWS, WIDTH, HEIGHT = 80, 60, 40
 INRIA = "Namespace(sh_degree=2, white_background=False, eval=True, resolution=1, images='images')"

@@ -15,9 +15,9 @@ import pytest
 from PIL import Image
 
 from splatcert.cli import main
-from splatcert.commands.pictures import to_pixels
-from splatcert.raster.interface import render
-from splatcert.splats.made import made_splats
+from splatcert.raster.render import render
+from splatcert.storage.png import to_pixels
+from splatcert_bench.synthetic.scenes import made_splats
 
 FAST = ["--iterations", "40", "--sh-degree", "1", "--random-points", "300"]
 

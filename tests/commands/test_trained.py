@@ -14,16 +14,10 @@ from splat_layouts import (
     write_inria_folder,
     write_nerfstudio_run,
 )
-from splatcert.commands.options import CaptureOptions
-from splatcert.commands.trained import (
-    SeenError,
-    Training,
-    evaluation_share,
-    load_capture,
-    training_of,
-)
+from splatcert.capture import SeenError, Training, evaluation_share, load_capture, training_of
+from splatcert.commands import CaptureOptions
+from splatcert.scene.dataset import SplitError
 from splatcert.scene.load import load_scene
-from splatcert.scene.splits import SplitError
 
 PARSER = "pipeline:\n  datamanager:\n    dataparser:\n"
 

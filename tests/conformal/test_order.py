@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from splatcert.conformal.order import (
+from splatcert.conformal.pooled import Pool
+from splatcert.conformal.ranks import (
     RankError,
     ceil_rank,
     order_statistic,
@@ -19,7 +20,6 @@ from splatcert.conformal.order import (
     outer_rank,
     views_needed,
 )
-from splatcert.conformal.pooled import Pool
 
 
 def test_the_rank_that_floating_point_gets_wrong():

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from splatcert.conformal import state_calibration, state_guarantee
-from splatcert.conformal.statement import ordinal
+from splatcert.conformal.calibrate import ordinal
 
 
 def test_the_guarantee():

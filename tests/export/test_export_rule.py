@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from splatcert.export.rule import Rule, RuleError
+from splatcert.export import Rule, RuleError
 
 COLUMNS = {
     "views_seen": np.array([0, 3, 5, 9], dtype=np.int32),

@@ -11,12 +11,12 @@ from tiny_capture import HEIGHT, WIDTH, dense_fit, dense_view, tiny_capture
 
 from splatcert.config import ConfigError, FieldConfig
 from splatcert.field.fit import FieldFit, fit_field
+from splatcert.field.normal_equations import FieldError, take_survey
 from splatcert.field.operator import NormalOperator, PreparedViews, field_image
 from splatcert.field.solve import Stopping, conjugate_gradients
-from splatcert.field.survey import FieldError, take_survey
-from splatcert.raster.interface import open_view
-from splatcert.scene import scene_from_tensors
+from splatcert.raster.render import open_view
 from splatcert.scene.roles import TrainingView
+from splatcert.scene.scene import scene_from_tensors
 from splatcert.splats.gaussians import SplatsError
 from splatcert.splats.harmonics import SH_CONSTANT
 

@@ -6,6 +6,7 @@ import torch
 from tiny_capture import tiny_capture
 
 from splatcert import _native
+from splatcert.field.normal_equations import Sums, add_view
 from splatcert.field.operator import (
     NormalOperator,
     PreparedViews,
@@ -15,11 +16,10 @@ from splatcert.field.operator import (
     harmonics,
     towards,
 )
-from splatcert.field.survey import Sums, add_view
 from splatcert.raster import native
 from splatcert.raster.native import NativeView
 from splatcert.raster.reference import ReferenceView
-from splatcert.splats.made import made_cameras, made_splats
+from splatcert_bench.synthetic.scenes import made_cameras, made_splats
 
 WIDTHS = [1, 4, 9, 16]
 

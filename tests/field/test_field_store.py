@@ -12,8 +12,8 @@ from tiny_capture import tiny_capture
 
 from splatcert.config import FieldConfig
 from splatcert.field.fit import fit_field
+from splatcert.field.normal_equations import FieldError
 from splatcert.field.store import load_field, save_field
-from splatcert.field.survey import FieldError
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
+from splatcert.camera import Camera
 from splatcert.field.support import FoldedSupport, Support, folds_of
-from splatcert.scene.cameras import Camera
 
 CAMERA = Camera(
     world_to_camera=np.eye(4), fx=10, fy=10, cx=5, cy=5, width=10, height=10

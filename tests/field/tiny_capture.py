@@ -10,13 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from splatcert.raster.interface import render
 from splatcert.raster.reference import ReferenceView
-from splatcert.scene import scene_from_tensors
+from splatcert.raster.render import render
 from splatcert.scene.roles import TrainingView
+from splatcert.scene.scene import scene_from_tensors
 from splatcert.splats.gaussians import Splats
 from splatcert.splats.harmonics import SH_CONSTANT, basis
-from splatcert.splats.made import made_cameras, made_splats
+from splatcert_bench.synthetic.scenes import made_cameras, made_splats
 
 WIDTH, HEIGHT = 34, 22
 

@@ -17,8 +17,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from splatcert.camera import Camera
 from splatcert.raster import reference
-from splatcert.scene.cameras import Camera
 from splatcert.splats.gaussians import Splats
 
 NEW_IN_1_6 = {

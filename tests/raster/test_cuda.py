@@ -14,9 +14,10 @@ import torch
 
 from splatcert.raster import cuda
 from splatcert.raster.cuda import CHANNELS_BEFORE, CHANNELS_RENEWED, CudaView, channel_runs
-from splatcert.raster.interface import BackendError, View, open_view, render
 from splatcert.raster.reference import ReferenceView, near_discontinuity
-from splatcert.splats.made import made_cameras, made_splats, random_splats
+from splatcert.raster.render import BackendError, open_view, render
+from splatcert.raster.view import View
+from splatcert_bench.synthetic.scenes import made_cameras, made_splats, random_splats
 
 device = pytest.mark.skipif(
     not torch.cuda.is_available(), reason="no CUDA device: gsplat's kernels cannot run here"

@@ -10,18 +10,18 @@ import pytest
 import torch
 
 from splat_layouts import moved_along
-from splatcert.raster.frame_check import (
+from splatcert.raster.placement import (
     SAMPLED_VIEWS,
     fit_photos,
     rank_frames,
     require_frame,
     sample_photos,
 )
-from splatcert.raster.interface import render
+from splatcert.raster.render import render
 from splatcert.scene.scene import Scene, scene_from_tensors
 from splatcert.splats.gsplat_frame import FrameCandidate
-from splatcert.splats.made import made_cameras, made_splats
 from splatcert.splats.transform import FrameError
+from splatcert_bench.synthetic.scenes import made_cameras, made_splats
 
 TURNS = {"right": (1, 1, 1), "about x": (1, -1, -1), "about y": (-1, 1, -1), "about z": (-1, -1, 1)}
 

@@ -20,12 +20,12 @@ from splat_layouts import (
     write_nerfstudio_run,
     write_table,
 )
-from splatcert.commands.frames import load_for_scene
-from splatcert.raster.interface import render
-from splatcert.scene.points import SparsePoints
+from splatcert.raster.placement import load_for_scene
+from splatcert.raster.render import render
+from splatcert.scene.dataset import SparsePoints
 from splatcert.scene.scene import Scene, scene_from_tensors
 from splatcert.splats.gaussians import Splats
-from splatcert.splats.made import made_cameras, made_splats
+from splatcert_bench.synthetic.scenes import made_cameras, made_splats
 
 
 @pytest.fixture(scope="module")

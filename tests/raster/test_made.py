@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from splatcert.raster.interface import render
 from splatcert.raster.reference import ReferenceView, project
-from splatcert.splats.made import made_cameras, made_splats, random_splats
+from splatcert.raster.render import render
+from splatcert_bench.synthetic.scenes import made_cameras, made_splats, random_splats
 
 TENSORS = ("means", "quats", "log_scales", "logit_opacities", "sh")
 

@@ -10,13 +10,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from splatcert.camera import Camera
 from splatcert.raster import native
-from splatcert.raster.interface import render
-from splatcert.raster.native import NativeView, ScreenGradients, render_differentiable
+from splatcert.raster.native import NativeView
+from splatcert.raster.native_autograd import ScreenGradients, render_differentiable
 from splatcert.raster.reference import ReferenceView, near_discontinuity
-from splatcert.scene.cameras import Camera
+from splatcert.raster.render import render
 from splatcert.splats.gaussians import Splats
-from splatcert.splats.made import made_cameras, made_splats, random_splats
+from splatcert_bench.synthetic.scenes import made_cameras, made_splats, random_splats
 
 PARAMETERS = ("means", "quats", "log_scales", "logit_opacities", "sh")
 BAND = 2e-5

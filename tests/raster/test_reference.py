@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from splatcert.camera import Camera
 from splatcert.raster import reference
-from splatcert.raster.interface import View, open_view, render
 from splatcert.raster.reference import (
     ALPHA_CAP,
     ReferenceView,
@@ -22,9 +22,10 @@ from splatcert.raster.reference import (
     project,
     renderer_identity,
 )
-from splatcert.scene.cameras import Camera
+from splatcert.raster.render import open_view, render
+from splatcert.raster.view import View
 from splatcert.splats.gaussians import Splats
-from splatcert.splats.made import made_cameras, made_splats, random_splats
+from splatcert_bench.synthetic.scenes import made_cameras, made_splats, random_splats
 
 DOUBLE = torch.float64
 SH_CONSTANT = 0.28209479177387814

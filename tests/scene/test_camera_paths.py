@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from splatcert.camera import Camera
 from splatcert.scene.camera_paths import Layout, PathError, look_at, orbit, spline, usual_lens
-from splatcert.scene.cameras import Camera
 
 UP = np.array([0.0, 0.0, 1.0])
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from scene_writers import Colmap, reconstruction, write_colmap
 from splatcert.errors import InputError
-from splatcert.scene import load_scene
-from splatcert.scene.colmap import MODELS, ColmapError, find_model, lens_of, read_colmap
 from splatcert.scene.lens import LensError
+from splatcert.scene.load import load_scene
+from splatcert.scene.readers.colmap import MODELS, ColmapError, find_model, lens_of, read_colmap
 
 KINDS = ("bin", "txt")
 
@@ -254,7 +254,7 @@ def test_impossible_intrinsics_are_refused(tmp_path, bad):
 
 
 def test_every_known_model_is_either_used_or_refused_by_name(tmp_path):
-    from splatcert.scene.colmap import ColmapCamera
+    from splatcert.scene.readers.colmap import ColmapCamera
 
     usable = set()
     for name, number in MODELS.values():

@@ -9,13 +9,19 @@ import torch
 from PIL import Image
 
 from scene_writers import photo, write_colmap
+from splatcert import camera as cameras_module
 from splatcert.errors import InputError
-from splatcert.scene import cameras as cameras_module
-from splatcert.scene import load_scene
-from splatcert.scene.cache import PixelCache
-from splatcert.scene.images import ImageError, Photo, decode, decode_mask, read_header
 from splatcert.scene.lens import Lens
-from splatcert.scene.scene import FilePixels
+from splatcert.scene.load import load_scene
+from splatcert.scene.pixels import (
+    FilePixels,
+    ImageError,
+    Photo,
+    PixelCache,
+    decode,
+    decode_mask,
+    read_header,
+)
 
 RNG = np.random.default_rng(0)
 

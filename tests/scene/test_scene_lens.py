@@ -6,9 +6,9 @@ import pytest
 from PIL import Image
 
 from scene_writers import reconstruction
-from splatcert.scene import load_scene
-from splatcert.scene.images import Photo
 from splatcert.scene.lens import Lens, LensError, distort, pinhole_of, same_shape, undistort
+from splatcert.scene.load import load_scene
+from splatcert.scene.pixels import Photo
 
 SIZE = (160, 120)
 F, CX, CY = 130.0, 78.0, 63.0
@@ -96,7 +96,7 @@ def test_lens_bends_rays_as_published(tmp_path, model):
 
 
 def colmap_lens(folder, model, params) -> Lens:
-    from splatcert.scene.colmap import lens_of, read_colmap
+    from splatcert.scene.readers.colmap import lens_of, read_colmap
 
     written, _, _ = reconstruction(size=SIZE, model=model, params=params)
     written.write(folder, "bin")

@@ -10,11 +10,10 @@ from PIL import Image
 
 from scene_writers import photo, reconstruction, ring, write_colmap, write_transforms
 from splatcert.errors import InputError
-from splatcert.scene import load_scene
-from splatcert.scene.images import ImageError
-from splatcert.scene.load import SceneError
-from splatcert.scene.paths import PathError
-from splatcert.scene.splits import SplitError
+from splatcert.scene.dataset import SplitError
+from splatcert.scene.load import SceneError, load_scene
+from splatcert.scene.photo_files import PathError
+from splatcert.scene.pixels import ImageError
 
 NAMES = [f"photo_{k:02d}.png" for k in range(9)]
 

@@ -9,10 +9,11 @@ import cv2
 import numpy as np
 import pytest
 
-from splatcert.certificate.refusals import learned_from
-from splatcert.scene import Scene, load_scene
-from splatcert.scene.colmap import read_colmap
-from splatcert.shipped import chosen_predictor, shipped_predictor
+from splatcert.difficulty.predictor import shipped_predictor
+from splatcert.refusals import chosen_predictor, learned_from
+from splatcert.scene.load import load_scene
+from splatcert.scene.readers.colmap import read_colmap
+from splatcert.scene.scene import Scene
 
 SCENES = Path(__file__).resolve().parents[2].parent / "shared/data/scenes"
 INDEX = SCENES / "INDEX.md"

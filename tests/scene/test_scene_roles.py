@@ -9,21 +9,23 @@ import pytest
 import torch
 
 from scene_writers import write_colmap
+from splatcert.camera import Camera
 from splatcert.errors import InputError
-from splatcert.scene import (
+from splatcert.scene.load import load_scene
+from splatcert.scene.roles import (
     CalibrationView,
-    Camera,
     EvaluationView,
+    LabelError,
+    LabelLedger,
     LabelledView,
+    LedgerEntry,
+    PixelSource,
     QueryView,
     SourceView,
     TrainingView,
-    load_scene,
     require_labels,
-    scene_from_tensors,
 )
-from splatcert.scene.roles import LabelError, LabelLedger, LedgerEntry, PixelSource
-from splatcert.scene.scene import TensorPixels
+from splatcert.scene.scene import TensorPixels, scene_from_tensors
 
 
 @pytest.fixture
@@ -161,7 +163,8 @@ def test_scenes_made_in_memory(camera):
 
 
 SNIPPET = """
-from splatcert.scene import CalibrationView, QueryView, TrainingView, load_scene, require_labels
+from splatcert.scene.load import load_scene
+from splatcert.scene.roles import CalibrationView, QueryView, TrainingView, require_labels
 
 def fit(views: list[TrainingView]) -> None: ...
 

@@ -9,9 +9,9 @@ from PIL import Image
 
 from scene_writers import cloud, edit_json, photo, ply, ring, write_transforms
 from splatcert.errors import InputError
-from splatcert.scene import load_scene
-from splatcert.scene.json_file import TransformsError
-from splatcert.scene.points import PointsError, read_ply_points
+from splatcert.scene.dataset import PointsError, read_ply_points
+from splatcert.scene.load import load_scene
+from splatcert.storage.schema import TransformsError
 
 PINHOLE = {"fl_x": 50.0, "fl_y": 51.0, "cx": 30.0, "cy": 25.0, "w": 64, "h": 48}
 SIZED = {"w": 64, "h": 48}

@@ -13,8 +13,8 @@ from splat_layouts import (
     write_inria_folder,
     write_table,
 )
+from splatcert.camera import Camera
 from splatcert.errors import InputError
-from splatcert.scene.cameras import Camera
 from splatcert.splats.files import describe_model, load_splats
 from splatcert.splats.inria import as_inria, open_inria, trained_size
 

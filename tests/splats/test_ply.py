@@ -20,10 +20,10 @@ from splat_layouts import (
     random_splats,
     write_table,
 )
-from splatcert.artefacts import ArtefactError
 from splatcert.splats.gaussians import SplatsError
 from splatcert.splats.ply import read_ply, save_ply
-from splatcert.splats.ply_table import BLOCK_ROWS, PlyError
+from splatcert.storage.ply_table import BLOCK_ROWS, PlyError
+from splatcert.storage.whole import ArtefactError
 
 FUZZ = {"deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
 EXTRA_TYPES = [

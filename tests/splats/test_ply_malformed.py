@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from splat_layouts import inria_table, random_splats, write_table
 from splatcert.errors import InputError
 from splatcert.splats.ply import read_ply, save_ply
-from splatcert.splats.ply_table import PlyError, read_header
+from splatcert.storage.ply_table import PlyError, read_header
 
 FUZZ = {"deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
 

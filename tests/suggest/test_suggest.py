@@ -11,11 +11,11 @@ import pytest
 
 from certified_capture import made_capture, made_model, made_photos, made_predictor, made_truth
 from splatcert import cli
-from splatcert.commands.certified import remember_places
+from splatcert.deploy import remember_places
 from splatcert.field.sightings import Sightings
 from splatcert.pipeline import certify
-from splatcert.raster.interface import render
-from splatcert.scene.camera_files import read_cameras
+from splatcert.raster.render import render
+from splatcert.scene.readers.camera_files import read_cameras
 from splatcert.scene.scene import extent_of
 from splatcert.splats.files import save_ply
 from splatcert.suggest.poses import REACH
@@ -83,7 +83,7 @@ def test_best_angles_are_those_of_a_plain_loop(gap):
     best = np.full(len(rows), np.pi)
     for camera in cameras:
         ones = render(gap.splats, camera).alpha.new_ones(camera.height, camera.width, 1)
-        from splatcert.raster.interface import open_view
+        from splatcert.raster.render import open_view
 
         seen = open_view(gap.splats, camera).scatter(ones)[:, 0].numpy()[rows] >= 0.25
         one, other = camera.centre - means, query.centre - means

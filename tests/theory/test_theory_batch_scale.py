@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from paper_in_fractions import levels, positive
 
 from splatcert.conformal import outer_rank, threshold, view_score
-from splatcert.scale import LAMBDA_GRID, shape, unit_of, view_factor
+from splatcert.difficulty.factor import LAMBDA_GRID, shape, unit_of, view_factor
 
 QUARTER = Fraction(1, 4)
 

@@ -24,7 +24,7 @@ from paper_in_fractions import threshold as paper_threshold
 from scipy.stats import spearmanr
 
 from splatcert.conformal import Boxes, threshold, view_score
-from splatcert.scale import shape, unit_of, view_factor
+from splatcert.difficulty.factor import shape, unit_of, view_factor
 
 TENTH = Fraction(1, 10)
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from paper_in_fractions import floats, levels, mean, positive, smallest, threshold
 
 from splatcert.conformal import outer_rank
-from splatcert.evaluate.splits import estimate
+from splatcert.conformal.splits import estimate
 
 
 @st.composite

@@ -4,7 +4,7 @@
 import pytest
 from small_capture import made_scene
 
-from splatcert.scene import Scene
+from splatcert.scene.scene import Scene
 
 
 @pytest.fixture(scope="session")

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from splatcert.raster.interface import render
-from splatcert.scene import Scene, SparsePoints, scene_from_tensors
+from splatcert.raster.render import render
+from splatcert.scene.dataset import SparsePoints
+from splatcert.scene.scene import Scene, scene_from_tensors
 from splatcert.splats.harmonics import SH_CONSTANT
-from splatcert.splats.made import made_cameras, made_splats
+from splatcert_bench.synthetic.scenes import made_cameras, made_splats
 
 WIDTH, HEIGHT = 72, 48
 

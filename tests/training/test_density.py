@@ -4,8 +4,7 @@
 import pytest
 
 from splatcert.config import TrainConfig
-from splatcert.training.density_fastgs import FastGSDensity
-from splatcert.training.density_vanilla import VanillaDensity
+from splatcert.training.density_rules import FastGSDensity, VanillaDensity
 
 NONE = 0
 

@@ -13,18 +13,18 @@ from small_capture import made_scene
 from splatcert.config import ConfigError, TrainConfig
 from splatcert.errors import InputError
 from splatcert.raster import native
-from splatcert.raster.interface import render
 from splatcert.raster.reference import ReferenceView, project
-from splatcert.scene import scene_from_tensors
+from splatcert.raster.render import render
+from splatcert.scene.scene import scene_from_tensors
 from splatcert.splats.files import load_splats
 from splatcert.splats.gaussians import Splats
-from splatcert.splats.made import made_cameras
 from splatcert.training.density import DensityStats, grow, within_limit
 from splatcert.training.initial import CaptureError, initial_splats
-from splatcert.training.metrics import measure, summarise
+from splatcert.training.losses import measure, summarise
 from splatcert.training.optimise import DivergedError, Trainer, train
 from splatcert.training.run import RunError, TrainingRun
 from splatcert.training.table import PARAMETERS, GaussianTable
+from splatcert_bench.synthetic.scenes import made_cameras
 
 SHORT = TrainConfig(iterations=120, sh_degree=1)
 

@@ -103,7 +103,7 @@ def placed(offset: tuple[float, float, float]) -> Spoil:
     """A Gaussian relative to the first camera: at its centre, behind it, far away."""
 
     def spoil(it: Path) -> None:
-        from splatcert.splats.made import made_cameras
+        from splatcert_bench.synthetic.scenes import made_cameras
 
         one = made_cameras(18, 24, 16, turn=60)[0]
         splats = load_splats(it)

@@ -18,12 +18,12 @@ from mutations import json_value
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
-from splatcert.artefacts import file_hash
-from splatcert.certificate.plain import from_plain
+from splatcert.certificate.hashes import seal_of
 from splatcert.certificate.record import Record
-from splatcert.certificate.seal import seal_of
 from splatcert.certificate.store import field_inputs
 from splatcert.field.store import KEY
+from splatcert.storage.schema import from_plain
+from splatcert.storage.whole import file_hash
 
 MAIN, FIELD, VIEWS = "certificate.json", "field.safetensors", "views.npz"
 Spoil = Callable[[Path], object]

@@ -12,9 +12,9 @@ import pytest
 from kill_many import artefacts, endure_all
 from valid_files import TRAIN, write_results, write_valid_files
 
-from splatcert.artefacts import owned_folder
 from splatcert.certificate.store import load_certificate
 from splatcert.cli import main
+from splatcert.storage.whole import owned_folder
 
 SMALL_DISK = 300
 """Bytes that a file may have; every artefact has more."""

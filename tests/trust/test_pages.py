@@ -109,9 +109,9 @@ def test_the_page_of_results_holds_no_element(valid, tmp_path):
 
 def test_words_of_the_viewer_are_escaped(valid):
     pytest.importorskip("viser", reason="viser is not installed: pip install splatcert[view]")
-    from splatcert.commands.certified import open_certificate
+    from splatcert.deploy import open_certificate
     from splatcert.viewer import html
-    from splatcert.viewer.exhibit import Exhibit
+    from splatcert.viewer.shown import Exhibit
 
     exhibit = Exhibit.of(open_certificate(valid / "cert"), None)
     view = exhibit.views[0]
@@ -123,10 +123,10 @@ def test_words_of_the_viewer_are_escaped(valid):
 def address(valid):
     """Where a viewer serves."""
     pytest.importorskip("viser", reason="viser is not installed: pip install splatcert[view]")
-    from splatcert.commands.certified import open_certificate
     from splatcert.commands.view import View
-    from splatcert.viewer.exhibit import Exhibit
+    from splatcert.deploy import open_certificate
     from splatcert.viewer.serve import serving
+    from splatcert.viewer.shown import Exhibit
 
     host = View(certificate=valid).host
     exhibit = Exhibit.of(open_certificate(valid / "cert"), None)

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
+from splatcert.camera import Camera, CameraError
 from splatcert.raster import native
-from splatcert.raster.interface import render
-from splatcert.scene.cameras import Camera, CameraError
+from splatcert.raster.render import render
 from splatcert.splats.gaussians import Splats, SplatsError
-from splatcert.splats.made import made_cameras, made_splats
+from splatcert_bench.synthetic.scenes import made_cameras, made_splats
 
 NAN, INF = float("nan"), float("inf")
 REFUSED = [

@@ -31,19 +31,19 @@ from splat_layouts import (  # noqa: E402
     write_nerfstudio_run,
     write_table,
 )
-from splatcert.artefacts import file_hash  # noqa: E402
 from splatcert.cli import main  # noqa: E402
-from splatcert.commands.pictures import to_pixels  # noqa: E402
 from splatcert.config import TrainConfig  # noqa: E402
-from splatcert.evaluate.bench_studies import BenchStudies  # noqa: E402
-from splatcert.evaluate.evidence import Protocol  # noqa: E402
-from splatcert.evaluate.results import make_results, make_times, write_json  # noqa: E402
-from splatcert.raster.interface import render  # noqa: E402
+from splatcert.raster.render import render  # noqa: E402
 from splatcert.scene.load import load_scene  # noqa: E402
 from splatcert.splats.files import save_ply  # noqa: E402
 from splatcert.splats.gaussians import Splats  # noqa: E402
-from splatcert.splats.made import made_cameras, made_splats  # noqa: E402
+from splatcert.storage.png import to_pixels  # noqa: E402
+from splatcert.storage.whole import file_hash  # noqa: E402
 from splatcert.training.run import TrainingRun  # noqa: E402
+from splatcert_bench.site.results import make_results, make_times, write_json  # noqa: E402
+from splatcert_bench.statistics.evidence import Protocol  # noqa: E402
+from splatcert_bench.studies.collection import BenchStudies  # noqa: E402
+from splatcert_bench.synthetic.scenes import made_cameras, made_splats  # noqa: E402
 
 VIEWS, WIDTH, HEIGHT, GAUSSIANS = 18, 24, 16, 60
 TRAIN = ("--iterations", "4", "--sh-degree", "1", "--random-points", "40", "--holdout", "3")

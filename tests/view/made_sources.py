@@ -7,9 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from splatcert.evaluate.views import SceneViews, ViewTable
-from splatcert.scale import LAMBDA_GRID
-from splatcert.view.descriptor import FEATURE_NAMES
+from splatcert.difficulty.descriptor import FEATURE_NAMES
+from splatcert.difficulty.factor import LAMBDA_GRID
+from splatcert.difficulty.views_file import SceneViews, ViewTable
 
 BETA = Fraction(1, 10)
 THETA = np.zeros(len(FEATURE_NAMES))

@@ -10,13 +10,13 @@ from typing import cast
 import numpy as np
 import torch
 
+from splatcert.camera import Camera
+from splatcert.difficulty.descriptor import CameraGeometry
 from splatcert.field.fit import ResidualField
+from splatcert.field.fitted_scene import Observed
 from splatcert.field.support import Support
 from splatcert.raster.reference import ReferenceView
-from splatcert.scene.cameras import Camera
-from splatcert.splats.made import made_cameras, random_splats
-from splatcert.view.descriptor import CameraGeometry
-from splatcert.view.query import Observed
+from splatcert_bench.synthetic.scenes import made_cameras, random_splats
 
 TRAINING = 9
 

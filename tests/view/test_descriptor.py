@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from splatcert.splats.made import made_cameras
-from splatcert.view.descriptor import (
+from splatcert.difficulty.descriptor import (
     FEATURE_NAMES,
     FEATURES,
     CameraGeometry,
@@ -17,6 +16,7 @@ from splatcert.view.descriptor import (
     assemble,
     check_schema,
 )
+from splatcert_bench.synthetic.scenes import made_cameras
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPER = """

@@ -9,12 +9,12 @@ import pytest
 from made_sources import BETA, THETA, made_scene, made_sources
 
 from splatcert.config import LearnConfig
-from splatcert.evaluate.ranking import rank_correlation
-from splatcert.evaluate.splits import calibration_size, draw_splits, estimate
-from splatcert.scale import LAMBDA_GRID
-from splatcert.view.descriptor import FEATURE_NAMES, SchemaError
-from splatcert.view.learn import RIDGES, LearnError, learn_predictor
-from splatcert.view.predictor import MAGNITUDE, FeatureUnits
+from splatcert.conformal.ranks import rank_correlation
+from splatcert.conformal.splits import calibration_size, draw_splits, estimate
+from splatcert.difficulty.descriptor import FEATURE_NAMES, SchemaError
+from splatcert.difficulty.factor import LAMBDA_GRID
+from splatcert.difficulty.learn import RIDGES, LearnError, learn_predictor
+from splatcert.difficulty.predictor import MAGNITUDE, FeatureUnits
 
 CONFIG = LearnConfig(splits=40)
 

@@ -12,16 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from splatcert.scale import LAMBDA_GRID
-from splatcert.shipped import Shipped, shipped_predictor
-from splatcert.view.descriptor import FEATURE_NAMES, SchemaError
-from splatcert.view.predictor import (
+from splatcert.difficulty.descriptor import FEATURE_NAMES, SchemaError
+from splatcert.difficulty.factor import LAMBDA_GRID
+from splatcert.difficulty.predictor import (
     LOG_BOUND,
     FeatureUnits,
     PredictorError,
+    Shipped,
     ViewPredictor,
     load_predictor,
     predictor_from_json,
+    shipped_predictor,
 )
 
 RNG = np.random.default_rng(0)

@@ -8,14 +8,13 @@ import pytest
 import torch
 from small_scene import TRAINING, rank, small_camera, small_scene, weights_of
 
+from splatcert.difficulty.descriptor import EPSILON0, FEATURE_NAMES, DescriptorError
+from splatcert.field.fitted_scene import Query, finish, pack, summarise
 from splatcert.raster import native
-from splatcert.raster.interface import open_view, render
-from splatcert.raster.native import NativeView
-from splatcert.raster.native_query import pack_query, render_query, summarise_maps
+from splatcert.raster.native import NativeView, pack_query, render_query, summarise_maps
 from splatcert.raster.reference import ReferenceView, near_discontinuity
+from splatcert.raster.render import open_view, render
 from splatcert.splats.harmonics import basis
-from splatcert.view.descriptor import EPSILON0, FEATURE_NAMES, DescriptorError
-from splatcert.view.query import Query, finish, pack, summarise
 
 CAMERA = small_camera()
 PIXELS = (CAMERA.height, CAMERA.width)

@@ -10,15 +10,13 @@ import numpy as np
 import pytest
 
 from certified_capture import HELD_OUT, NAMES, made_capture
-from splatcert.commands.width_bar import WidthBar
-from splatcert.report.colours import WidthScale, palette
-from splatcert.viewer.card import MISSED, make_card
+from splatcert.report.colours import WidthBar, WidthScale, palette
 from splatcert.viewer.colours import UNBOUNDED, colour_of, coloured
-from splatcert.viewer.exhibit import Exhibit
-from splatcert.viewer.frame import Look, Mode, boxes_at, draw, picture, to_bytes
+from splatcert.viewer.frame import MISSED, Look, Mode, boxes_at, draw, make_card, picture, to_bytes
+from splatcert.viewer.known_views import known_views, photo_of
 from splatcert.viewer.levels import StoredLevels
+from splatcert.viewer.shown import Exhibit
 from splatcert.viewer.viewpoint import viewpoint_of
-from splatcert.viewer.views import known_views, photo_of
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,7 @@ from __future__ import annotations
 import threading
 import time
 
-from splatcert.viewer.loop import RenderLoop
-from splatcert.viewer.schedule import SETTLED, SHARES, Schedule, Turn, next_share
+from splatcert.viewer.schedule import SETTLED, SHARES, RenderLoop, Schedule, Turn, next_share
 
 
 def nothing(_: float) -> None:

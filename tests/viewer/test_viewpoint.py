@@ -6,9 +6,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from splatcert.scene.cameras import Camera
-from splatcert.splats.made import made_cameras
+from splatcert.camera import Camera
 from splatcert.viewer.viewpoint import Viewpoint, viewpoint_of
+from splatcert_bench.synthetic.scenes import made_cameras
 
 
 def test_a_camera_comes_back_from_its_viewpoint():

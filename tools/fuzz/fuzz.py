@@ -24,14 +24,14 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "trust")]
 
 with atheris.instrument_imports(include=["splatcert"]):
-    from splatcert.certificate.plain import from_plain
     from splatcert.certificate.record import Record
     from splatcert.certificate.store import read_content
-    from splatcert.evaluate.views import SceneViews
+    from splatcert.difficulty.views_file import SceneViews
     from splatcert.field.store import load_field
-    from splatcert.scene import colmap_binary, colmap_text
-    from splatcert.scene.points import read_ply_points
+    from splatcert.scene.dataset import read_ply_points
+    from splatcert.scene.readers import colmap_binary, colmap_text
     from splatcert.splats.ply import read_ply
+    from splatcert.storage.schema import from_plain
 
 from mutations import JSON  # noqa: E402
 from valid_files import write_valid_files  # noqa: E402

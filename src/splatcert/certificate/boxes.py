@@ -9,7 +9,7 @@ from math import inf
 import torch
 from torch import Tensor
 
-from splatcert.certificate.honesty import SupportFlag
+from splatcert.certificate.diagnostics import SupportFlag
 
 OUTWARDS = 1 + 2**-21
 """More than two roundings to float32 can take away: of the multiplier, and of the product."""

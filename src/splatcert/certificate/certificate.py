@@ -12,18 +12,17 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from splatcert.camera import Camera, camera_hash
 from splatcert.certificate.boxes import CertifiedBoxes
-from splatcert.certificate.honesty import SupportFlag
-from splatcert.certificate.provenance import camera_hash
+from splatcert.certificate.diagnostics import SupportFlag
 from splatcert.certificate.record import Record
 from splatcert.certificate.rule import ScaleRule
+from splatcert.difficulty.descriptor import CameraGeometry
+from splatcert.difficulty.views_file import SceneViews
 from splatcert.errors import InputError
-from splatcert.evaluate.views import SceneViews
 from splatcert.field.fit import FieldFit
-from splatcert.scene.cameras import Camera
+from splatcert.field.fitted_scene import Observed
 from splatcert.splats.gaussians import Splats
-from splatcert.view.descriptor import CameraGeometry
-from splatcert.view.query import Observed
 
 OUTSIDE_BATCH = (
     "is no view of the batch that set the unit of the view factor, so the guarantee does not "

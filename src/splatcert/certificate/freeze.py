@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
+from splatcert.camera import CameraRecord, camera_hash
+from splatcert.certificate.hashes import canonical, joint_hash, tensor_hash
 from splatcert.certificate.measure import Description
-from splatcert.certificate.plain import to_plain
-from splatcert.certificate.provenance import CameraRecord, camera_hash, joint_hash, tensor_hash
 from splatcert.certificate.record import QueryRecord, ScaleRecord
 from splatcert.certificate.rule import ScaleRule
-from splatcert.certificate.seal import canonical
+from splatcert.field.fitted_scene import Query
 from splatcert.scene.roles import LabelLedger
-from splatcert.view.query import Query
+from splatcert.storage.schema import to_plain
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,27 +12,20 @@ from typing import Any, cast
 import numpy as np
 
 from splatcert import __version__
+from splatcert.camera import CameraRecord, camera_hash
 from splatcert.certificate.certificate import Certificate
-from splatcert.certificate.counted import CountedPixels
-from splatcert.certificate.freeze import FrozenScales
-from splatcert.certificate.honesty import (
+from splatcert.certificate.diagnostics import (
     Levels,
     SupportLimits,
     doubt_exchangeability,
     estimate_by_splits,
 )
+from splatcert.certificate.freeze import FrozenScales
+from splatcert.certificate.hashes import Mark, label_hash, photo_file_hash, photo_mark, place_mark
 from splatcert.certificate.measure import ViewGroup
-from splatcert.certificate.provenance import (
-    CameraRecord,
-    Mark,
-    camera_hash,
-    label_hash,
-    photo_file_hash,
-    photo_mark,
-    place_mark,
-)
 from splatcert.certificate.record import (
     CalibrationRecord,
+    CountedPixels,
     FieldRecord,
     Guarantee,
     HandOver,
@@ -45,14 +38,13 @@ from splatcert.certificate.record import (
     TrainingRecord,
 )
 from splatcert.certificate.request import Request
-from splatcert.conformal.calibrate import threshold_of
-from splatcert.conformal.order import outer_rank
-from splatcert.conformal.statement import state_guarantee
-from splatcert.evaluate.views import SceneViews
+from splatcert.conformal.calibrate import state_guarantee, threshold_of
+from splatcert.conformal.ranks import outer_rank
+from splatcert.difficulty.descriptor import FEATURE_NAMES
+from splatcert.difficulty.views_file import SceneViews
 from splatcert.field.fit import FieldFit
 from splatcert.scene.roles import CalibrationView, LabelLedger, TrainingView
 from splatcert.scene.scene import Scene
-from splatcert.view.descriptor import FEATURE_NAMES
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

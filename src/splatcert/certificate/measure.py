@@ -11,15 +11,15 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from splatcert.certificate.provenance import tensor_hash
+from splatcert.camera import Camera
+from splatcert.certificate.hashes import tensor_hash
 from splatcert.certificate.rule import ScaleRule
 from splatcert.conformal.calibrate import view_score, view_scores
 from splatcert.conformal.maps import MapError, rgb_residual
-from splatcert.evaluate.views import ViewTable
-from splatcert.scale import LAMBDA_GRID
-from splatcert.scene.cameras import Camera
+from splatcert.difficulty.factor import LAMBDA_GRID
+from splatcert.difficulty.views_file import ViewTable
+from splatcert.field.fitted_scene import Query
 from splatcert.scene.roles import LabelledView
-from splatcert.view.query import Query
 
 Array = NDArray[np.float64]
 

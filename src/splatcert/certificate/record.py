@@ -4,17 +4,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from splatcert.certificate.counted import CountedPixels
-from splatcert.certificate.honesty import SplitEstimates, SupportLimits
-from splatcert.certificate.provenance import CameraRecord
+from splatcert.camera import Camera, CameraRecord
+from splatcert.certificate.diagnostics import SplitEstimates, SupportLimits
 from splatcert.config import CertifyConfig
 from splatcert.conformal.exchangeability import PermutationTest
-from splatcert.errors import InputError
-from splatcert.scene.paths import listed
+from splatcert.difficulty.views_file import SceneViews
+from splatcert.errors import InputError, listed
 
 FORMAT = "splatcert certificate"
 SCHEMA = 2
@@ -22,8 +22,6 @@ SCHEMA = 2
 HeldOutBy = Literal["model", "user", "assumed"]
 """Who says that the model has not seen the held-out photos: its own run or settings, whoever
 held them out, or nobody."""
-
-
 MOST = 1e30
 """Largest number that a threshold, score or factor can mean: with it, widths stay finite."""
 
@@ -268,3 +266,31 @@ class Record:
         for role in ("training", "calibration"):
             if not getattr(self, role):
                 raise RecordError(f"{role} must name at least one view")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountedPixels:
+    """How much of the calibration photographs entered their scores."""
+
+    masked_views: int
+    """Calibration views of which some pixels do not count."""
+    share: float
+    """Pixels that count, of all pixels of the calibration views."""
+
+    @classmethod
+    def of(cls, views: SceneViews, calibration: Mapping[str, Camera]) -> CountedPixels:
+        """From the stored counts of these held-out views and the sizes of their cameras."""
+        known = dict(zip(views.held_out.names, views.held_out.pixels.tolist(), strict=True))
+        counted = {name: known[name] for name in calibration}
+        sizes = {name: camera.width * camera.height for name, camera in calibration.items()}
+        return cls(
+            masked_views=sum(counted[name] < sizes[name] for name in sizes),
+            share=sum(counted.values()) / sum(sizes.values()),
+        )
+
+    def words(self, views: int) -> str:
+        """For people, of so many calibration views."""
+        return (
+            f"on {self.masked_views} of {views} calibration views; {100 * self.share:.1f}% of "
+            "the pixels count, and the guarantee is about these"
+        )

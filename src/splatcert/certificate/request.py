@@ -8,13 +8,13 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
+from splatcert.certificate.hashes import renderer_of, splats_hash
 from splatcert.certificate.measure import BETAS
-from splatcert.certificate.provenance import renderer_of, splats_hash
 from splatcert.certificate.record import ModelRecord, RendererRecord
 from splatcert.config import CertifyConfig
 from splatcert.conformal.levels import parse_level
 from splatcert.field.fit import Report
-from splatcert.raster.interface import Backend
+from splatcert.raster.render import Backend
 from splatcert.scene.scene import Scene
 from splatcert.splats.gaussians import Splats
 

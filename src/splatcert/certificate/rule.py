@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatcert.certificate.record import ScaleRecord
-from splatcert.scale import unit_of, view_factor
-from splatcert.view.descriptor import FEATURE_NAMES
-from splatcert.view.predictor import FeatureUnits, ViewPredictor, predictor_from_json
-from splatcert.view.query import Query
+from splatcert.difficulty.descriptor import FEATURE_NAMES
+from splatcert.difficulty.factor import unit_of, view_factor
+from splatcert.difficulty.predictor import FeatureUnits, ViewPredictor, predictor_from_json
+from splatcert.field.fitted_scene import Query
 
 Array = NDArray[np.float64]
 Unit = Literal["deployed", "batch"]

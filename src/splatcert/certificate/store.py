@@ -20,10 +20,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from splatcert.artefacts import ArtefactError, file_hash, write_text_whole
 from splatcert.certificate.certificate import Certificate, CertificateError
-from splatcert.certificate.plain import PlainError, from_plain, to_plain
-from splatcert.certificate.provenance import joint_hash, renderer_of, splats_hash
+from splatcert.certificate.hashes import canonical, joint_hash, renderer_of, seal_of, splats_hash
 from splatcert.certificate.record import (
     FORMAT,
     SCHEMA,
@@ -32,13 +30,14 @@ from splatcert.certificate.record import (
     RendererRecord,
     TrainingRecord,
 )
-from splatcert.certificate.seal import canonical, seal_of
 from splatcert.config import FieldConfig
-from splatcert.evaluate.views import SceneViews
+from splatcert.difficulty.descriptor import check_schema
+from splatcert.difficulty.views_file import SceneViews
 from splatcert.field.fit import FieldFit
 from splatcert.field.store import load_field, save_field
 from splatcert.splats.gaussians import Splats
-from splatcert.view.descriptor import check_schema
+from splatcert.storage.schema import PlainError, from_plain, to_plain
+from splatcert.storage.whole import ArtefactError, file_hash, write_text_whole
 
 MAIN, FIELD, VIEWS = "certificate.json", "field.safetensors", "views.npz"
 ASIDE = ".new"

@@ -16,30 +16,28 @@ from typing import Any
 
 import numpy as np
 
-from splatcert.artefacts import file_hash
+from splatcert.camera import camera_hash
 from splatcert.certificate.checks import Check, Verification, answer, require
-from splatcert.certificate.freeze import freeze_hash
-from splatcert.certificate.honesty import (
+from splatcert.certificate.diagnostics import (
     SupportLimits,
     doubt_exchangeability,
     estimate_by_splits,
 )
+from splatcert.certificate.freeze import freeze_hash
+from splatcert.certificate.hashes import seal_of
 from splatcert.certificate.issue import counted_pixels, view_marks
-from splatcert.certificate.plain import to_plain
-from splatcert.certificate.provenance import camera_hash
 from splatcert.certificate.record import Record
 from splatcert.certificate.rule import ScaleRule
-from splatcert.certificate.seal import seal_of
 from splatcert.certificate.store import FIELD, VIEWS, read_content, read_parts
-from splatcert.conformal.calibrate import threshold_of
+from splatcert.conformal.calibrate import state_guarantee, threshold_of
 from splatcert.conformal.levels import parse_level
-from splatcert.conformal.order import outer_rank
+from splatcert.conformal.ranks import outer_rank
 from splatcert.conformal.risk_control import risk_control_threshold
-from splatcert.conformal.statement import state_guarantee
-from splatcert.errors import InputError
-from splatcert.evaluate.views import SceneViews
-from splatcert.scene.paths import listed
+from splatcert.difficulty.views_file import SceneViews
+from splatcert.errors import InputError, listed
 from splatcert.scene.scene import extent_of
+from splatcert.storage.schema import to_plain
+from splatcert.storage.whole import file_hash
 
 ROUNDING = 1e-9
 """Relative difference between two ways of computing one number."""

@@ -12,23 +12,16 @@ from warnings import catch_warnings, simplefilter
 
 import tyro
 
-from splatcert.commands.options import CaptureOptions, EngineOptions
+from splatcert.commands import CaptureOptions, EngineOptions
 from splatcert.config import CertifyConfig, FieldConfig
 from splatcert.console import say, stages
-from splatcert.report.words import percent
 
 if TYPE_CHECKING:
     from splatcert.certificate.certificate import Certificate
-    from splatcert.certificate.record import HeldOutBy
+    from splatcert.difficulty.predictor import ViewPredictor
     from splatcert.scene.scene import Scene
-    from splatcert.view.predictor import ViewPredictor
 
 Colour = tuple[float, float, float]
-HELD_OUT_BY: dict[HeldOutBy, str] = {
-    "model": "what its own run or settings say",
-    "user": "the statement of whoever held them out",
-    "assumed": "assumed: the file does not say",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,15 +66,16 @@ class Certify:
 
     def run(self) -> None:
         """Load, certify, write, and state the guarantee."""
-        from splatcert.artefacts import owned_folder
-        from splatcert.certificate.refusals import refuse_unfit_views
+        from splatcert.capture import load_capture, training_of
         from splatcert.certificate.request import Request
-        from splatcert.commands.certified import remember_places
-        from splatcert.commands.frames import chosen_background, load_for_scene
-        from splatcert.commands.trained import load_capture, training_of
         from splatcert.conformal.calibrate import CalibrationTooSmall
         from splatcert.conformal.levels import parse_level
+        from splatcert.deploy import remember_places
         from splatcert.pipeline import refuse_early, run_phases
+        from splatcert.raster.placement import chosen_background, load_for_scene
+        from splatcert.refusals import refuse_unfit_views
+        from splatcert.report.summary import words
+        from splatcert.storage.whole import owned_folder
 
         for name in ("alpha", "beta"):
             parse_level(getattr(self, name), name)
@@ -132,8 +126,8 @@ class Certify:
 
     def _predictor(self, scene: Scene) -> tuple[ViewPredictor | None, str]:
         """The predictor asked for, and a word on it where it is not what was asked for."""
-        from splatcert.shipped import chosen_predictor
-        from splatcert.view.predictor import load_predictor
+        from splatcert.difficulty.predictor import load_predictor
+        from splatcert.refusals import chosen_predictor
 
         match self.predictor:
             case "none":
@@ -146,113 +140,9 @@ class Certify:
                 return load_predictor(Path(file)), ""
 
 
-def words(certificate: Certificate) -> dict[str, str]:
-    """What a certificate says, for people: the guarantee first, doubts and estimates after."""
-    from splatcert.conformal.calibrate import shortfall
-    from splatcert.conformal.statement import state_calibration
-
-    record, alpha = certificate.record, certificate.alpha
-    promise = record.guarantee
-    told = {
-        "field": f"{record.field.ending}; training views re-rendered at "
-        f"{record.field.training_psnr:.1f} dB",
-        "predictor": predictor_words(certificate),
-        "calibrated": state_calibration(alpha, promise.views),
-        "guarantee": promise.statement,
-    }
-    if earlier := record.labels.earlier():
-        told["labels"] = (
-            f"{earlier}; the guarantee needs that nobody chose model or settings by them"
-        )
-    if promise.counted.masked_views:
-        told["masks"] = promise.counted.words(promise.views)
-    if missing := shortfall(promise.views, alpha):
-        told["missing"] = " ".join(missing.split())
-    else:
-        told["width"] = width_words(certificate)
-    return {
-        **told,
-        "assumes": assumption_words(certificate),
-        "estimate": estimate_words(certificate),
-    }
-
-
-def predictor_words(certificate: Certificate) -> str:
-    """Where the view factor comes from."""
-    from splatcert.certificate.provenance import has_known_origin
-
-    rule = certificate.rule
-    if rule.predictor is None:
-        return f"none: every view has factor 1, the shape counts by lambda_b = {rule.lambda_b}"
-    scenes = len(rule.predictor.card.get("scenes", ()))
-    other = (
-        ""
-        if rule.predictor.beta == certificate.beta
-        else (f"; it was learned for beta = {rule.predictor.beta}, which costs width, not validity")
-    )
-    if not has_known_origin(rule.predictor.card):
-        other += (
-            "; origin unknown: its card does not name the photos it learned from, so nobody can "
-            "check that they are not these"
-        )
-    return (
-        f"learned on {scenes} scenes, lambda_a = {rule.lambda_a}, lambda_b = {rule.lambda_b}, "
-        f"hash {rule.predictor.sha256[:12]}{other}"
-    )
-
-
-def width_words(certificate: Certificate) -> str:
-    """How wide the boxes are."""
-    widths = [certificate.threshold * view.factor for view in certificate.record.calibration]
-    mean, least, most = sum(widths) / len(widths), min(widths), max(widths)
-    told = f"mean half-width {mean:.4f} where colours go from 0 to 1, {255 * mean:.1f} of 255"
-    if least == most:
-        return f"{told}, in every view"
-    return f"{told}; calibration views from {least:.4f} to {most:.4f}"
-
-
-def assumption_words(certificate: Certificate) -> str:
-    """What the guarantee rests on, and how it looks."""
-    from splatcert.certificate.honesty import DOUBTFUL
-
-    test = certificate.record.exchangeability
-    verdict = (
-        "the scores speak against it, so be careful with single regions or stretches of the capture"
-        if test.p_value < DOUBTFUL
-        else "the scores do not speak against it"
-    )
-    return (
-        "a new view is exchangeable with the calibration views; by a permutation test against "
-        f"capture order and pose {verdict} ({test.in_words()}); that the model has not seen the "
-        f"held-out photos is {HELD_OUT_BY[certificate.record.scene.held_out_by]}"
-    )
-
-
-def estimate_words(certificate: Certificate) -> str:
-    """The diagnostic by random splits, kept apart from the guarantee."""
-    from splatcert.certificate.honesty import CERTIFIED, CONSTANT, too_few_to_split
-
-    found = certificate.record.splits
-    if found is None:
-        return f"none: {too_few_to_split(certificate.record.guarantee.views, certificate.alpha)}"
-    ours = found.scales[CERTIFIED]
-    told = {CERTIFIED, CONSTANT}
-    if certificate.rule.predictor is None:
-        told |= {"a only", "b~ only"}  # they are the constant and the certified scale again
-    rest = ", ".join(
-        f"{name} {percent(one.saving)}" for name, one in found.scales.items() if name not in told
-    )
-    return (
-        f"no part of the guarantee: over {found.splits} random splits with "
-        f"{found.calibration_views} calibration views, {percent(ours.coverage)} of the test "
-        f"views are covered at half-width {ours.width:.4f}, {percent(abs(ours.saving))} "
-        f"{'less' if ours.saving >= 0 else 'more'} than a constant scale needs (saved by {rest})"
-    )
-
-
 def facts(certificate: Certificate, folder: Path) -> dict[str, Any]:
     """The same for scripts."""
-    from splatcert.certificate.plain import to_plain
+    from splatcert.storage.schema import to_plain
 
     record = certificate.record
     chosen = ("guarantee", "field", "model", "scene", "exchangeability", "splits", "support")

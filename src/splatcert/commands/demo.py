@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import tyro
 
+from splatcert.commands import CaptureOptions, CertificateOptions, EngineOptions
 from splatcert.commands.certify import Certify, facts
-from splatcert.commands.options import CaptureOptions, CertificateOptions, EngineOptions
 from splatcert.commands.report import Report
 from splatcert.commands.train import Train, run_facts
 from splatcert.config import TrainConfig
-from splatcert.console import output_folder, say, silent
+from splatcert.console import say, silent
+from splatcert.storage.whole import output_folder
 
 if TYPE_CHECKING:
     from splatcert.certificate.certificate import Certificate
@@ -84,7 +85,7 @@ class Demo:
 
     def _show(self, photos: Path, run: Path, certified: Path) -> dict[str, Any]:
         from splatcert.certificate.store import load_certificate
-        from splatcert.commands.demo_sheet import save_sheet
+        from splatcert.report.sheet import save_sheet
         from splatcert.splats.files import load_splats
 
         certificate = load_certificate(certified, load_splats(run))

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from splatcert.commands.options import CertificateOptions, OptionError
-from splatcert.console import output_folder, say, stages
+from splatcert.commands import CertificateOptions
+from splatcert.console import say, stages
+from splatcert.errors import OptionError
+from splatcert.storage.whole import output_folder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,13 +50,12 @@ class Export:
 
     def run(self) -> None:
         """Compute the columns, write the copies, and say how many Gaussians each has."""
-        from splatcert.artefacts import write_text_whole
-        from splatcert.commands.certified import open_certificate
-        from splatcert.commands.pictures import save_png
-        from splatcert.commands.width_bar import WidthBar
-        from splatcert.export.columns import STORED, rule_columns, support_columns, with_columns
-        from splatcert.export.rule import Rule
+        from splatcert.deploy import open_certificate
+        from splatcert.export import STORED, Rule, rule_columns, support_columns, with_columns
+        from splatcert.report.colours import WidthBar
         from splatcert.splats.files import save_ply
+        from splatcert.storage.png import save_png
+        from splatcert.storage.whole import write_text_whole
 
         rule = None if self.keep is None else Rule.parse(self.keep)
         self.inputs.start()
@@ -86,7 +87,7 @@ class Export:
 
     def _coloured(self, splats: Splats, values: Tensor, scale: Any) -> Splats:
         """The splats in the colours of their uncertainty."""
-        from splatcert.export.columns import with_colours
+        from splatcert.export import with_colours
 
         return with_colours(splats, _tensor(scale.colours(values.cpu().numpy()) / 255.0))
 
@@ -97,7 +98,7 @@ class Export:
         top: float,
         chosen: NDArray[np.bool_] | None,
     ) -> None:
-        from splatcert.export.columns import STORED
+        from splatcert.export import STORED
 
         count = len(certificate.observed.splats)
         kept = None if chosen is None else int(chosen.sum())

@@ -15,9 +15,9 @@ from splatcert.console import say
 from splatcert.errors import InputError
 
 if TYPE_CHECKING:
+    from splatcert.capture import Training
     from splatcert.certificate.certificate import Certificate
-    from splatcert.commands.frames import PlacedModel
-    from splatcert.commands.trained import Training
+    from splatcert.raster.placement import PlacedModel
     from splatcert.scene.scene import Scene
     from splatcert.splats.files import ModelInfo
 
@@ -90,7 +90,7 @@ class Inspect:
 
     def _show_cameras(self) -> None:
         """Cameras without photos, as a trainer or splatcert suggest writes them."""
-        from splatcert.scene.camera_list import read_camera_list
+        from splatcert.scene.readers.camera_files import read_camera_list
 
         if self.data is not None:
             raise InspectError(f"{self.path} is a list of cameras; --data goes with a model.")
@@ -106,8 +106,8 @@ class Inspect:
 
     def _show_predictor(self) -> None:
         """Where a predictor was learned, and how well it did there."""
-        from splatcert.commands.predictor_card import Card, read_card, show
-        from splatcert.view.predictor import load_predictor
+        from splatcert.difficulty.predictor import load_predictor
+        from splatcert.report.predictor_card import Card, read_card, show
 
         if self.data is not None:
             raise InspectError(f"{self.path} is a view predictor; --data goes with a model.")
@@ -128,7 +128,7 @@ class Inspect:
         """The model among the photographs it was trained on, if they are given."""
         if self.data is None:
             return None
-        from splatcert.commands.frames import load_for_scene
+        from splatcert.raster.placement import load_for_scene
         from splatcert.scene.load import load_scene
         from splatcert.scene.scene import Scene
 
@@ -139,7 +139,7 @@ class Inspect:
 
 def certificate_words(certificate: Certificate) -> dict[str, str]:
     """What a certificate is about, and what it says."""
-    from splatcert.commands.certify import words
+    from splatcert.report.summary import words
 
     record = certificate.record
     constants = f"{record.renderer.name} {record.renderer.version}"
@@ -157,7 +157,7 @@ def certificate_words(certificate: Certificate) -> dict[str, str]:
 def model_place(path: Path) -> dict[str, str]:
     """Where a certificate's model is, and what can be done with both."""
     from splatcert.certificate.store import folder_of
-    from splatcert.commands.certified import remembered
+    from splatcert.deploy import remembered
 
     folder = folder_of(path)
     place = remembered(folder, "model")
@@ -183,7 +183,7 @@ def is_camera_list(path: Path) -> bool:
 
 def is_predictor(path: Path) -> bool:
     """Whether a file says it is a view predictor."""
-    from splatcert.view.predictor import FORMAT
+    from splatcert.difficulty.predictor import FORMAT
 
     if not (path.is_file() and path.suffix == ".json"):
         return False
@@ -193,7 +193,7 @@ def is_predictor(path: Path) -> bool:
 
 def look(path: Path) -> Scene | ModelInfo:
     """The capture or the model that a path is."""
-    from splatcert.commands.trained import training_of
+    from splatcert.capture import training_of
     from splatcert.scene.load import SceneError, load_scene, recognise
     from splatcert.splats.files import describe_model
 
@@ -258,7 +258,7 @@ def _scene_words(scene: Scene) -> dict[str, str]:
 
 
 def _model_words(info: ModelInfo) -> dict[str, str]:
-    from splatcert.commands.trained import training_of
+    from splatcert.capture import training_of
 
     training = training_of(info.path)
     if training.seen is not None and training.kept_out is not None:
@@ -268,7 +268,7 @@ def _model_words(info: ModelInfo) -> dict[str, str]:
 
 def _run_words(training: Training) -> dict[str, str]:
     """What the run folder of `splatcert train` adds to its file."""
-    from splatcert.scene.paths import listed
+    from splatcert.errors import listed
 
     seen, kept_out = training.seen or (), training.kept_out or ()
     return {

@@ -10,10 +10,9 @@ from typing import Annotated
 
 import tyro
 
-from splatcert.commands.options import OptionError
-from splatcert.commands.predictor_card import read_card, show
 from splatcert.config import LearnConfig
 from splatcert.console import say
+from splatcert.errors import OptionError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,8 +33,9 @@ class Learn:
 
     def run(self) -> None:
         """Read the views, learn, write, and show the card."""
-        from splatcert.evaluate.views import SceneViews
-        from splatcert.view.learn import learn_predictor
+        from splatcert.difficulty.learn import learn_predictor
+        from splatcert.difficulty.views_file import SceneViews
+        from splatcert.report.predictor_card import read_card, show
 
         if not self.sources:
             raise OptionError("give at least one certificate or views.npz to learn from.")

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import tyro
 
-from splatcert.commands.options import EngineOptions, OptionError
-from splatcert.console import output_folder, progress, say
+from splatcert.commands import EngineOptions
+from splatcert.console import progress, say
+from splatcert.errors import OptionError
+from splatcert.storage.whole import output_folder
 
 if TYPE_CHECKING:
-    from splatcert.commands.render_jobs import Job
-    from splatcert.commands.width_bar import WidthBar
+    from splatcert.frames.writer import Job
+    from splatcert.report.colours import WidthBar
 
 Colour = tuple[float, float, float]
 Row = dict[str, Any]
@@ -78,9 +80,9 @@ class Render:
 
     def run(self) -> None:
         """Choose cameras, render what is missing, write tables and film, and say so."""
-        from splatcert.artefacts import owned_folder
-        from splatcert.commands.certified import is_certificate
-        from splatcert.commands.render_jobs import certified_job, model_job
+        from splatcert.deploy import is_certificate
+        from splatcert.frames.writer import certified_job, model_job
+        from splatcert.storage.whole import owned_folder
 
         engine = self.engine.start()
         job = certified_job(self) if is_certificate(self.path) else model_job(self)
@@ -107,7 +109,7 @@ class Render:
 
     def _frames(self, job: Job, stems: dict[str, str], folder: Path) -> tuple[list[Row], int]:
         """Rows of all frames in order, and how many of them were rendered now."""
-        from splatcert.commands.frame_ledger import FrameLedger
+        from splatcert.frames.ledger import FrameLedger
 
         ledger, rows, made = FrameLedger(folder), [], 0
         for name, camera in progress(list(job.choice.cameras.items()), "rendering"):
@@ -122,10 +124,10 @@ class Render:
 
     def _finish(self, job: Job, rows: list[Row], folder: Path) -> dict[str, str]:
         """Tables, scale and film, after all frames; what was written, in words."""
-        from splatcert.commands.film import NOT_INSTALLED, Film, can_film
-        from splatcert.commands.frame_ledger import write_tables
-        from splatcert.commands.pictures import save_png
-        from splatcert.commands.width_bar import UNIT
+        from splatcert.frames.film import NOT_INSTALLED, Film, can_film
+        from splatcert.frames.ledger import write_tables
+        from splatcert.report.colours import UNIT
+        from splatcert.storage.png import save_png
 
         written = {}
         if job.scale is not None:

@@ -12,10 +12,11 @@ from warnings import catch_warnings, simplefilter
 
 import tyro
 
-from splatcert.commands.options import CertificateOptions, OptionError
+from splatcert.commands import CertificateOptions
 from splatcert.config import ReportConfig
 from splatcert.console import Report as Tell
 from splatcert.console import say, stages
+from splatcert.errors import OptionError
 
 if TYPE_CHECKING:
     from splatcert.report.content import NextPhoto
@@ -57,10 +58,10 @@ class Report:
 
     def run(self) -> None:
         """Load what is there, write the page, say where it is."""
-        from splatcert.certificate.report import write_report
         from splatcert.certificate.store import folder_of, read_content
-        from splatcert.commands.certified import load_certified_scene, load_certified_splats
         from splatcert.conformal.calibrate import CalibrationTooSmall
+        from splatcert.deploy import load_certified_scene, load_certified_splats
+        from splatcert.report.build import write_report
 
         self.inputs.start()
         folder = folder_of(self.certificate)
@@ -95,7 +96,7 @@ class Report:
 
     def _places(self, folder: Path) -> tuple[Path | None, Path | None]:
         """Where model and capture are; a capture is of no use without its model."""
-        from splatcert.commands.certified import remembered
+        from splatcert.deploy import remembered
 
         if self.alone:
             return None, None

@@ -11,24 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from splatcert.commands.options import CertificateOptions, OptionError
-from splatcert.console import output_folder, say, stages
+from splatcert.commands import CertificateOptions
+from splatcert.console import say, stages
+from splatcert.errors import OptionError
+from splatcert.storage.whole import output_folder
 
 if TYPE_CHECKING:
-    from PIL import Image
-
     from splatcert.certificate.certificate import Certificate
-    from splatcert.commands.pictures import Pixels
-    from splatcert.commands.width_bar import WidthBar
-    from splatcert.scene.cameras import Camera
     from splatcert.suggest.rank import Suggestion
 
 LARGEST = 100
-SHOWN = 6
-"""Suggestions with a small render in the picture."""
-MAP, PANEL, LEGEND, LINE = 760, 300, 88, 24
-TALLEST = 3 * PANEL
-"""Sizes in the picture, in pixels."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +49,7 @@ class Suggest:
 
     def run(self) -> None:
         """Rank, write, and say why."""
-        from splatcert.commands.certified import open_certificate
+        from splatcert.deploy import open_certificate
         from splatcert.suggest.rank import suggest
 
         self.inputs.start()
@@ -78,9 +70,10 @@ class Suggest:
             say("next", "-o DIR writes the cameras and a picture of them")
 
     def _write(self, certificate: Certificate, found: Sequence[Suggestion], folder: Path) -> None:
-        from splatcert.artefacts import write_text_whole
-        from splatcert.commands.pictures import save_png
-        from splatcert.scene.camera_files import write_cameras
+        from splatcert.scene.readers.camera_files import write_cameras
+        from splatcert.storage.png import save_png
+        from splatcert.storage.whole import write_text_whole
+        from splatcert.suggest.picture import picture
 
         drawn = picture(certificate, found)
         write_cameras(folder, {f"{one.name}.png": one.camera for one in found})
@@ -90,87 +83,11 @@ class Suggest:
 
 def facts(found: Sequence[Suggestion]) -> dict[str, Any]:
     """All suggestions for scripts."""
-    from splatcert.certificate.plain import to_plain
-    from splatcert.certificate.provenance import CameraRecord
+    from splatcert.camera import CameraRecord
+    from splatcert.storage.schema import to_plain
 
     rows = []
     for one in found:
         known = {**vars(one), "camera": asdict(CameraRecord.of(one.camera)), "why": one.why()}
         rows.append(to_plain(known))
     return {"kind": "suggestions", "suggestions": rows}
-
-
-def picture(certificate: Certificate, found: Sequence[Suggestion]) -> Pixels:
-    """A map of the capture with all suggestions, and the first ones as small renders."""
-    import numpy as np
-    from PIL import Image, ImageDraw, ImageFont
-
-    from splatcert.commands.pictures import INK, PAPER
-    from splatcert.commands.plan_view import SEEN, PlanView
-    from splatcert.commands.width_bar import WidthBar
-
-    scale = WidthBar.of(certificate)
-    training = [view.camera.camera() for view in certificate.record.training]
-    plan = PlanView.around([*training, *(one.camera for one in found)], MAP)
-    shown = panels(certificate, found[:SHOWN], scale)
-    height = max(MAP + LEGEND + LINE * len(found), len(shown) * shown[0].height) + 16
-    sheet = Image.new("RGB", (MAP + shown[0].width + 32, height), PAPER)
-    draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(size=14)
-    sheet.paste(
-        Image.fromarray(plan.draw(certificate.observed.splats, training, marks(found))), (0, 0)
-    )
-    draw.text((16, MAP + 12), f"{len(training)} training cameras", fill=SEEN, font=font)
-    words = f"{len(found)} suggestions, lighter where a photo gains more"
-    draw.text((16, MAP + 34), words, fill=INK, font=font)
-    draw.text(
-        (MAP - 276, MAP + 12), "half-width in the small pictures, of 255", fill=INK, font=font
-    )
-    scale.draw(draw, MAP - 276, MAP + 38, 256)
-    for place, one in enumerate(found, 1):
-        line = MAP + LEGEND + LINE * (place - 1)
-        draw.text((34, line), f"{place}", fill=INK, font=font, anchor="ra")
-        draw.text((46, line), one.in_short(), fill=INK, font=font)
-    for row, panel in enumerate(shown):
-        sheet.paste(panel, (MAP + 16, 8 + row * panel.height))
-    return np.asarray(sheet)
-
-
-def marks(found: Sequence[Suggestion]) -> dict[str, tuple[Camera, tuple[int, int, int]]]:
-    """Suggestions by their number, in colours by their gain; the least is still seen."""
-    import numpy as np
-
-    from splatcert.report.colours import WidthScale
-
-    most = max(one.gain for one in found)
-    marked = {}
-    for place, one in enumerate(found, 1):
-        share = np.array([0.35 + 0.65 * one.gain / most])
-        red, green, blue = WidthScale(255).colours(share)[0]
-        marked[str(place)] = (one.camera, (int(red), int(green), int(blue)))
-    return marked
-
-
-def panels(
-    certificate: Certificate, found: Sequence[Suggestion], scale: WidthBar
-) -> list[Image.Image]:
-    """Each as it would look now: the render, its half-width, and where to stand."""
-    from PIL import Image, ImageDraw, ImageFont
-
-    from splatcert.commands.pictures import INK, PAPER, to_pixels
-
-    font, drawn = ImageFont.load_default(size=14), []
-    camera = found[0].camera
-    size = PANEL, min(max(1, round(PANEL * camera.height / camera.width)), TALLEST)
-    for place, one in enumerate(found, 1):
-        boxes = certificate.predict(one.camera)
-        sheet = Image.new("RGB", (2 * PANEL + 16, size[1] + 30), PAPER)
-        ImageDraw.Draw(sheet).text((0, 4), f"{place}  {one.move}"[:80], fill=INK, font=font)
-        halves = (
-            to_pixels(boxes.center.cpu().numpy()),
-            scale.colours(boxes.half_width.cpu().numpy()),
-        )
-        for column, pixels in enumerate(halves):
-            small = Image.fromarray(pixels).resize(size, Image.Resampling.LANCZOS)
-            sheet.paste(small, (column * (PANEL + 16), 26))
-        drawn.append(sheet)
-    return drawn

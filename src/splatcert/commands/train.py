@@ -4,19 +4,24 @@
 from __future__ import annotations
 
 import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import tyro
 
-from splatcert.commands.options import CaptureOptions, OptionError
+from splatcert.commands import CaptureOptions
 from splatcert.config import TrainConfig
 from splatcert.console import say
+from splatcert.errors import OptionError
 
 if TYPE_CHECKING:
-    from splatcert.scene import Scene
-    from splatcert.training.optimise import Trainer
+    from splatcert.scene.scene import Scene
+    from splatcert.training.optimise import Progress, Trainer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +111,6 @@ def train_one(options: Train, folder: Path, config: TrainConfig, talk: bool) -> 
     speak = talk and not options.json
     from splatcert.raster import native
     from splatcert.splats.files import load_splats
-    from splatcert.training.progress import progress_bar
     from splatcert.training.run import TrainingRun
 
     scene = options.capture.load(options.data)
@@ -147,8 +151,8 @@ def save_metrics(scene: Scene, splats: Any, config: TrainConfig, folder: Path) -
 
     The hand-over of their labels is stored as well, for a certificate to name.
     """
-    from splatcert.artefacts import write_text_whole
-    from splatcert.training.metrics import measure, summarise
+    from splatcert.storage.whole import write_text_whole
+    from splatcert.training.losses import measure, summarise
 
     names = scene.held_out.with_photo
     views = scene.held_out.reveal("evaluation", names, by="splatcert train") if names else []
@@ -161,9 +165,84 @@ def save_metrics(scene: Scene, splats: Any, config: TrainConfig, folder: Path) -
 
 def save_preview(scene: Scene, trainer: Trainer, folder: Path) -> None:
     """A picture from the first held-out camera, or a training one; no photograph is read."""
-    from splatcert.commands.pictures import save_png, to_pixels
-    from splatcert.raster.interface import render
+    from splatcert.raster.render import render
+    from splatcert.storage.png import save_png, to_pixels
 
     cameras = scene.held_out.cameras or scene.training.cameras
     picture = render(trainer.splats(), cameras[0], background=trainer.config.background)
     save_png(folder / "preview.png", to_pixels(picture.rgb.numpy()))
+
+
+SECONDS_BETWEEN_LINES = 10.0
+SMOOTHING = 0.02
+
+
+class _Smooth:
+    """Loss and PSNR averaged over recent photographs; single ones jump about."""
+
+    def __init__(self) -> None:
+        self.loss = self.psnr = None
+
+    def add(self, progress: Progress) -> str:
+        if self.loss is None or self.psnr is None:
+            self.loss, self.psnr = progress.loss, progress.psnr
+        self.loss += SMOOTHING * (progress.loss - self.loss)
+        self.psnr += SMOOTHING * (progress.psnr - self.psnr)
+        return f"loss {self.loss:.4f}  {self.psnr:.2f} dB  {progress.gaussians:,} Gaussians"
+
+
+@contextmanager
+def progress_bar(
+    iterations: int, name: str, talk: bool
+) -> Iterator[Callable[[Progress], None] | None]:
+    """A function to call after each step; None where nobody listens."""
+    if not talk:
+        yield None
+    elif sys.stderr.isatty():
+        yield from _bar(iterations, name)
+    else:
+        yield _lines(iterations, name)
+
+
+def _bar(iterations: int, name: str) -> Iterator[Callable[[Progress], None]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    smooth = _Smooth()
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total}"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[words]}"),
+    )
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(name, total=iterations, words="")
+
+        def report(progress: Progress) -> None:
+            bar.update(task, completed=progress.step, words=smooth.add(progress))
+
+        yield report
+
+
+def _lines(iterations: int, name: str) -> Callable[[Progress], None]:
+    smooth, started = _Smooth(), time.monotonic()
+    first: list[int] = []
+    spoken = [started]
+
+    def report(progress: Progress) -> None:
+        words, now = smooth.add(progress), time.monotonic()
+        first[:] = first or [progress.step - 1]
+        if now - spoken[0] < SECONDS_BETWEEN_LINES and progress.step < iterations:
+            return
+        spoken[0] = now
+        rate = (now - started) / (progress.step - first[0])
+        left = rate * (iterations - progress.step)
+        print(
+            f"{name}: {progress.step}/{iterations}  {words}  {left:.0f} s left",
+            file=sys.stderr,
+            flush=True,
+        )
+
+    return report

@@ -11,9 +11,8 @@ from warnings import catch_warnings, simplefilter
 
 import tyro
 
-from splatcert.commands.options import OptionError
 from splatcert.console import say, stages
-from splatcert.errors import InputError
+from splatcert.errors import InputError, OptionError
 
 
 class VerifyError(InputError):
@@ -51,8 +50,8 @@ class Verify:
     def run(self) -> None:
         """Check, tell, and refuse if something does not hold."""
         from splatcert.certificate.store import folder_of, read_content
-        from splatcert.commands.certified import load_certified_scene, load_certified_splats
         from splatcert.conformal.calibrate import CalibrationTooSmall
+        from splatcert.deploy import load_certified_scene, load_certified_splats
         from splatcert.pipeline import verify
         from splatcert.raster import native
 

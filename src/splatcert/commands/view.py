@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from splatcert.commands.options import OptionError
 from splatcert.console import say, silent
-from splatcert.errors import InputError
+from splatcert.errors import InputError, OptionError
 
 if TYPE_CHECKING:
-    from splatcert.viewer.exhibit import Exhibit
+    from splatcert.viewer.shown import Exhibit
 
 ALONE = ("127.0.0.1", "localhost", "::1")
 
@@ -67,9 +66,9 @@ class View:
             ) from None
         import torch
 
-        from splatcert.commands.certified import load_certified_scene, open_certificate
+        from splatcert.deploy import load_certified_scene, open_certificate
         from splatcert.raster import native
-        from splatcert.viewer.exhibit import Exhibit
+        from splatcert.viewer.shown import Exhibit
 
         check_address(self.host, self.port)
         native.set_threads(self.threads)

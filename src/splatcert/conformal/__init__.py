@@ -4,6 +4,8 @@
 from splatcert.conformal.boxes import Boxes
 from splatcert.conformal.calibrate import (
     CalibrationTooSmall,
+    state_calibration,
+    state_guarantee,
     threshold,
     view_score,
     view_scores,
@@ -12,11 +14,9 @@ from splatcert.conformal.coverage import Coverage, measure_coverage
 from splatcert.conformal.exchangeability import PermutationTest, permutation_test
 from splatcert.conformal.levels import Level, parse_level
 from splatcert.conformal.maps import rgb_residual
-from splatcert.conformal.native_reading import native_multiplier
-from splatcert.conformal.order import outer_rank, views_needed
-from splatcert.conformal.pooled import pooled_threshold
+from splatcert.conformal.pooled import native_multiplier, pooled_threshold
+from splatcert.conformal.ranks import outer_rank, views_needed
 from splatcert.conformal.risk_control import risk_control_threshold
-from splatcert.conformal.statement import state_calibration, state_guarantee
 from splatcert.conformal.view_conformal import ViewConformal
 
 __all__ = [

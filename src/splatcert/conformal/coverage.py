@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from splatcert.conformal.levels import Level, parse_level
 from splatcert.conformal.maps import MapError, Mask, ViewMaps, each_view
-from splatcert.conformal.order import ceil_rank
+from splatcert.conformal.ranks import ceil_rank
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from statistics import NormalDist
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from splatcert.conformal.calibrate import CalibrationTooSmall
 from splatcert.conformal.levels import Level, parse_level
 from splatcert.conformal.maps import MapError, Mask, each_view
-from splatcert.conformal.order import RankError, ceil_rank
+from splatcert.conformal.ranks import RankError, ceil_rank
 
 _BITS = 16
 _DIGITS = 64 // _BITS
@@ -86,3 +88,18 @@ class Pool:
             digits = patterns >> np.uint64(shift) & np.uint64((1 << _BITS) - 1)
             counts += np.bincount(digits.astype(np.int64), minlength=1 << _BITS)
         return counts
+
+
+def native_multiplier(reading: Literal["gaussian", "residual"], beta: Level) -> float:
+    """What to multiply a published map by if it is taken at its word.
+
+    A map read as the standard deviation of a Gaussian gets the two-sided normal quantile
+    for a fraction 1 - beta; one read as the residual itself gets 1. No photo has been asked,
+    and no coverage follows.
+    """
+    level = parse_level(beta, "beta")
+    if reading == "gaussian":
+        return NormalDist().inv_cdf(float(1 - level / 2))
+    if reading == "residual":
+        return 1.0
+    raise MapError(f"a map is read as 'gaussian' or as 'residual', not as {reading!r}")

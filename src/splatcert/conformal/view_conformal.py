@@ -11,11 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from splatcert.conformal.boxes import Boxes
-from splatcert.conformal.calibrate import CalibrationTooSmall, scores_of, shortfall, threshold_of
+from splatcert.conformal.calibrate import (
+    CalibrationTooSmall,
+    scores_of,
+    shortfall,
+    state_calibration,
+    state_guarantee,
+    threshold_of,
+)
 from splatcert.conformal.coverage import Coverage, measure_coverage
 from splatcert.conformal.levels import Level, LevelError, parse_level
 from splatcert.conformal.maps import Mask, each_view
-from splatcert.conformal.statement import state_calibration, state_guarantee
 from splatcert.errors import InputError
 
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from splatcert.config import FieldConfig
+from splatcert.field.normal_equations import FieldError, Rgb, take_survey
 from splatcert.field.operator import NormalOperator, PreparedViews
 from splatcert.field.solve import (
     BlockPreconditioner,
@@ -29,8 +30,7 @@ from splatcert.field.solve import (
     conjugate_gradients,
 )
 from splatcert.field.support import FoldedSupport
-from splatcert.field.survey import FieldError, Rgb, take_survey
-from splatcert.raster.interface import Backend
+from splatcert.raster.render import Backend
 from splatcert.scene.roles import TrainingView
 from splatcert.splats.gaussians import Splats
 from splatcert.splats.harmonics import SH_CONSTANT

@@ -17,10 +17,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from splatcert.raster.interface import Backend, View, open_view
-from splatcert.raster.native import NativeView
-from splatcert.raster.native_field import add_field_normal, field_values
-from splatcert.scene.cameras import Camera
+from splatcert.camera import Camera
+from splatcert.raster.native import NativeView, add_field_normal, field_values
+from splatcert.raster.render import Backend, open_view
+from splatcert.raster.view import View
 from splatcert.splats.gaussians import Splats
 from splatcert.splats.harmonics import basis
 

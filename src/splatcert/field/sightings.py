@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from splatcert.raster.interface import Backend, open_view
-from splatcert.scene.cameras import Camera
+from splatcert.camera import Camera
+from splatcert.raster.render import Backend, open_view
 from splatcert.splats.gaussians import Splats
 
 SEEN = 0.25

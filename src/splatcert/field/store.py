@@ -12,15 +12,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from splatcert.field.fit import FieldFit, ResidualField
+from splatcert.field.normal_equations import FieldError
 from splatcert.field.solve import FitTrace, Reason
 from splatcert.field.support import COLUMNS, FoldedSupport
-from splatcert.field.survey import FieldError
-from splatcert.splats.tensor_file import write_tensors
+from splatcert.storage.arrays import write_tensors
 
 SCHEMA = 1
 KEY = "splatcert"
@@ -40,11 +41,11 @@ def save_field(path: Path, fit: FieldFit, *, inputs: Mapping[str, str] | None = 
     """Write a fit; `inputs` are the SHA-256 of what it was made from, by name."""
     found = fit.field
     tensors = {
-        "coefficients": found.coefficients,
-        "support": fit.support.sums,
-        "psnr": torch.from_numpy(fit.psnr),
-        "relative_residuals": torch.tensor(found.trace.relative_residuals, dtype=torch.float64),
-        "objective": torch.tensor(found.trace.objective, dtype=torch.float64),
+        "coefficients": found.coefficients.numpy(),
+        "support": fit.support.sums.numpy(),
+        "psnr": fit.psnr,
+        "relative_residuals": np.array(found.trace.relative_residuals, dtype=np.float64),
+        "objective": np.array(found.trace.objective, dtype=np.float64),
     }
     facts = {
         "schema": SCHEMA,

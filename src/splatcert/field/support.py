@@ -16,8 +16,8 @@ from math import pi
 import torch
 from torch import Tensor
 
+from splatcert.camera import Camera
 from splatcert.field.operator import directions
-from splatcert.scene.cameras import Camera
 
 COLUMNS = 5
 """Of the sums of one Gaussian: exposure, direction (three), error."""

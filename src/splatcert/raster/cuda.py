@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from splatcert.raster.interface import BackendError, Contributors
+from splatcert.camera import Camera
 from splatcert.raster.reference import (
     ALPHA_FLOOR,
     COMPENSATION_FLOOR,
@@ -25,7 +25,8 @@ from splatcert.raster.reference import (
     NEAR_PLANE,
     STOP_TRANSMITTANCE,
 )
-from splatcert.scene.cameras import Camera
+from splatcert.raster.render import BackendError
+from splatcert.raster.view import Contributors
 from splatcert.splats.gaussians import Splats
 from splatcert.splats.harmonics import colours
 

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from splatcert import __version__, _native
-from splatcert.raster.interface import Contributors
-from splatcert.scene.cameras import Camera
+from splatcert.camera import Camera
+from splatcert.raster.view import Contributors
 from splatcert.splats.gaussians import Splats
 
 MOST_THREADS = 1 << 16
@@ -161,109 +161,119 @@ class NativeView:
         return Contributors(offsets=offsets, gaussians=gaussians, weights=weights)
 
 
-@dataclass(eq=False)
-class ScreenGradients:
-    """Gradients in the image plane that density control reads after `backward`, in pixels."""
-
-    means2d: Tensor | None = None
-    """[N, 2]."""
-    absolute: Tensor | None = None
-    """[N, 2], absolute values summed over pixels; filled when `want_absolute`."""
-    want_absolute: bool = False
+def field_values(view: NativeView, coefficients: Tensor) -> Tensor:
+    """The field c . phi(d) of each drawn Gaussian, [N, K] to [N]; zero where it is not drawn."""
+    values = _native.empty([len(coefficients)])
+    _native.field_values(view._prepared, _means(view), plain_floats(coefficients), values)
+    return values
 
 
-class _Composite(torch.autograd.Function):
-    """A(geometry) applied to values, differentiable in both."""
-
-    @staticmethod
-    def forward(  # type: ignore[override]
-        ctx, prepared, screen, means, quats, log_scales, logit_opacities, values, height, width
-    ):
-        """Composite, keeping what the adjoint needs."""
-        geometry = [plain_floats(t) for t in (means, quats, log_scales, logit_opacities)]
-        values = plain_floats(values)
-        image = _native.empty([height, width, values.shape[1]])
-        prepared.composite(values, image)
-        ctx.prepared, ctx.screen = prepared, screen
-        ctx.save_for_backward(*geometry, values, image)
-        return image
-
-    @staticmethod
-    def backward(ctx, grad_image):  # type: ignore[override]
-        """Gradients of values and of all raw geometry in one sweep."""
-        *geometry, values, image = ctx.saved_tensors
-        grads = [_native.empty(list(t.shape)) for t in (values, *geometry)]
-        means2d = _native.empty([len(values), 2])
-        absolute = (
-            _native.empty([len(values), 2]) if ctx.screen and ctx.screen.want_absolute else None
-        )
-        ctx.prepared.backward(
-            *geometry, values, image, plain_floats(grad_image), *grads, means2d, absolute
-        )
-        if ctx.screen is not None:
-            ctx.screen.means2d, ctx.screen.absolute = means2d, absolute
-        grad_values, *grad_geometry = grads
-        return None, None, *grad_geometry, grad_values, None, None
+def add_field_normal(
+    view: NativeView, coefficients: Tensor, mask: Tensor | None, result: Tensor
+) -> None:
+    """Add the normal operator's image of the coefficients to `result`, both [N, K]."""
+    _native.field_normal(
+        view._prepared, _means(view), plain_floats(coefficients), _bytes(mask), result
+    )
 
 
-class _Shade(torch.autograd.Function):
-    """Colours towards the camera, differentiable in means and harmonics."""
-
-    @staticmethod
-    def forward(ctx, prepared, means, sh, degree):  # type: ignore[override]
-        """Evaluate max(0, SH + 0.5) for drawn Gaussians."""
-        means, sh = plain_floats(means), plain_floats(sh)
-        colours = _native.empty([len(means), 3])
-        prepared.shade(means, sh, degree, colours)
-        ctx.prepared, ctx.degree = prepared, degree
-        ctx.save_for_backward(means, sh)
-        return colours
-
-    @staticmethod
-    def backward(ctx, grad_colours):  # type: ignore[override]
-        """Through the clamp, the harmonics and the viewing direction."""
-        means, sh = ctx.saved_tensors
-        grad_means, grad_sh = _native.empty(list(means.shape)), _native.empty(list(sh.shape))
-        ctx.prepared.shade_backward(
-            means, sh, ctx.degree, plain_floats(grad_colours), False, grad_means, grad_sh
-        )
-        return None, grad_means, grad_sh, None
-
-
-def render_differentiable(
-    splats: Splats,
-    camera: Camera,
+def add_survey(
+    view: NativeView,
+    photo: Tensor,
+    mask: Tensor | None,
+    background: tuple[float, float, float],
     *,
-    background: Tensor | None = None,
-    sh_degree: int | None = None,
-    screen: ScreenGradients | None = None,
-) -> Tensor:
-    """Colour image [H, W, 3] with gradients to every parameter of the splats.
+    support: Tensor,
+    moments: Tensor,
+    blocks: Tensor,
+    squares: Tensor,
+    energy: Tensor,
+    histogram: Tensor,
+) -> None:
+    """Render, compare with the photo [H, W, 3], and add this view's share to six arrays.
 
-    The background enters by linearity: sum w c + (1 - sum w) b = b + sum w (c - b),
-    so it needs no term of its own in the adjoint.
+    `field.survey.Sums` describes them. All of it shares one evaluation of the weights.
     """
-    prepared = prepare(
-        splats.means,
-        splats.quats,
-        splats.log_scales,
-        splats.logit_opacities,
-        camera,
-        splats.antialiased,
+    _native.survey(
+        view._prepared,
+        _means(view),
+        view.colours(),
+        plain_floats(photo),
+        background,
+        _bytes(mask),
+        support,
+        moments,
+        blocks,
+        squares,
+        energy,
+        histogram,
     )
-    degree = splats.sh_degree if sh_degree is None else sh_degree
-    colours: Tensor = _Shade.apply(prepared, splats.means, splats.sh, degree)  # type: ignore[assignment]
-    if background is not None:
-        colours = colours - background
-    image: Tensor = _Composite.apply(  # type: ignore[assignment]
-        prepared,
-        screen,
-        splats.means,
-        splats.quats,
-        splats.log_scales,
-        splats.logit_opacities,
-        colours,
-        camera.height,
-        camera.width,
+
+
+def _means(view: NativeView) -> Tensor:
+    return plain_floats(view._splats.means)
+
+
+def _bytes(mask: Tensor | None) -> Tensor | None:
+    return None if mask is None else mask.to(torch.uint8).contiguous()
+
+
+CHANNELS, MAPS = 10, 5
+
+
+@dataclass(frozen=True, eq=False)
+class Rendered:
+    """What one sweep makes of a camera."""
+
+    center: Tensor
+    """Picture on the background, clamped to [0, 1], [H, W, 3]."""
+    field: Tensor
+    """Residual field, not below its floor, [H, W]."""
+    maps: Tensor
+    """Opacity, luminance, log exposure, support angle, spread, [5, H, W]."""
+    moments: list[float]
+    """Mean and deviation of depth, means of field and residual summary."""
+
+
+def pack_query(view: NativeView, traits: Tensor) -> Tensor:
+    """The values that `render_query` composites, [N, 10]; zero where a Gaussian is not drawn."""
+    values = _native.empty([len(traits), CHANNELS])
+    splats = view._splats
+    _native.pack_query(
+        view._prepared,
+        plain_floats(splats.means),
+        plain_floats(splats.sh),
+        plain_floats(traits),
+        values,
     )
-    return image if background is None else image + background
+    return values
+
+
+def render_query(
+    view: NativeView,
+    traits: Tensor,
+    background: tuple[float, float, float],
+    field_floor: float,
+) -> Rendered:
+    """All ten channels of a query, composited together and finished tile by tile."""
+    height, width = view.camera.height, view.camera.width
+    center, field = _native.empty([height, width, 3]), _native.empty([height, width])
+    maps = _native.empty([MAPS, height, width])
+    splats = view._splats
+    moments = _native.render_query(
+        view._prepared,
+        plain_floats(splats.means),
+        plain_floats(splats.sh),
+        plain_floats(traits),
+        background,
+        field_floor,
+        center,
+        field,
+        maps,
+    )
+    return Rendered(center, field, maps, moments)
+
+
+def summarise_maps(maps: Tensor) -> list[float]:
+    """Mean, 10th and 50th percentile of each map, of the luminance those of its slope."""
+    return _native.summarise_maps(maps)

@@ -17,8 +17,8 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from splatcert import __version__
-from splatcert.raster.interface import Contributors
-from splatcert.scene.cameras import Camera
+from splatcert.camera import Camera
+from splatcert.raster.view import Contributors
 from splatcert.splats.gaussians import Splats
 from splatcert.splats.harmonics import colours
 

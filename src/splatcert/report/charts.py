@@ -11,9 +11,16 @@ from numpy.typing import NDArray
 
 from splatcert.conformal.levels import in_percent
 from splatcert.report.colours import WidthScale
-from splatcert.report.content import Calibration, NextPhoto, Promise, ShapeTest
+from splatcert.report.content import (
+    Calibration,
+    NextPhoto,
+    Promise,
+    ShapeTest,
+    percent,
+    plural,
+    width,
+)
 from splatcert.report.svg import Axis, Chart, circle, drawing, text
-from splatcert.report.words import percent, plural, width
 
 Array = NDArray[np.float64]
 

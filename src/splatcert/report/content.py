@@ -11,6 +11,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from splatcert.certificate.certificate import Certificate
+from splatcert.difficulty.descriptor import FEATURE_NAMES
 from splatcert.report.pictures import ViewPicture
 
 Array = NDArray[np.float64]
@@ -160,3 +162,80 @@ class Report:
     provenance: tuple[Facts, ...]
     missing: tuple[str, ...]
     """What this report could not show, and what it takes."""
+
+
+def percent(share: float) -> str:
+    """A measured share for people; a dash where there is none."""
+    return "-" if math.isnan(share) else f"{100 * share:.1f}%"
+
+
+def width(value: float) -> str:
+    """A half-width in both units: ±29.8 of 255 (0.117)."""
+    return f"±{of_255(value)} of 255 ({of_one(value)})"
+
+
+def of_255(value: float) -> str:
+    """A half-width in 8-bit units."""
+    return "∞" if math.isinf(value) else f"{255 * value:.1f}"
+
+
+def of_one(value: float) -> str:
+    """A half-width where colours go from 0 to 1."""
+    return "∞" if math.isinf(value) else f"{value:.3f}"
+
+
+def plural(count: int, noun: str) -> str:
+    """1 view, 2 views."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+PLACES = 5
+
+
+def next_photos(certificate: Certificate) -> tuple[NextPhoto, ...]:
+    """Places near the calibration views that needed the widest boxes, worst first.
+
+    What a report advises where nobody has searched for better places.
+    """
+    record, views = certificate.record, certificate.views
+    rows = [views.held_out.names.index(view.name) for view in record.calibration]
+    needed = views.oracle("held-out", certificate.beta, record.scale.lambda_b)[rows]
+    described = views.held_out.descriptors[rows]
+    typical = np.median(described, axis=0)
+    worst = np.argsort(-needed, kind="stable")[:PLACES]
+    return tuple(
+        NextPhoto(
+            title=f"near {record.calibration[row].name}",
+            words=_reason(described[row], typical),
+            half_width=float(needed[row]),
+            place=_place(certificate, int(row)),
+        )
+        for row in worst
+    )
+
+
+def _place(certificate: Certificate, row: int) -> tuple[float, float, float]:
+    x, y, z = certificate.record.calibration[row].camera.camera().centre.tolist()
+    return x, y, z
+
+
+def _reason(found: np.ndarray, typical: np.ndarray) -> str:
+    """In what the view is worse supported than most, or that it is hard all the same."""
+    angle, exposure, distance = (
+        FEATURE_NAMES.index(name) for name in ("sup_ang_mean", "sup_logE_mean", "g_dnn")
+    )
+    reasons = []
+    if found[angle] > 1.1 * typical[angle]:
+        reasons.append(
+            f"sees surfaces {math.degrees(found[angle]):.0f}° off the directions they were "
+            f"photographed from (typically {math.degrees(typical[angle]):.0f}°)"
+        )
+    if found[exposure] < typical[exposure] - math.log(1.25):
+        share = math.exp(found[exposure] - typical[exposure])
+        reasons.append(f"sees surfaces that were photographed {100 * share:.0f}% as much as usual")
+    if found[distance] > 1.25 * typical[distance]:
+        ratio = found[distance] / typical[distance]
+        reasons.append(f"stands {ratio:.1f} times as far from a training camera as usual")
+    if not reasons:
+        return "as well photographed as others, but hard: fine detail, gloss or movement"
+    return "; ".join(reasons)

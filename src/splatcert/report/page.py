@@ -19,14 +19,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from splatcert.artefacts import write_text_whole
+from splatcert.conformal.calibrate import ordinal
 from splatcert.conformal.levels import in_percent
-from splatcert.conformal.statement import ordinal
 from splatcert.report import charts
 from splatcert.report.colours import STEPS, WidthScale, palette
-from splatcert.report.content import Report
+from splatcert.report.content import Report, of_255, of_one, percent, plural, width
 from splatcert.report.pictures import Panel, ViewPicture, error_panel, panels
-from splatcert.report.words import of_255, of_one, percent, plural, width
+from splatcert.storage.whole import write_text_whole
 
 HERE = Path(__file__).parent
 HIGH = 0.98

@@ -16,7 +16,6 @@ from splatcert.report.colours import STEPS, WidthScale, palette
 
 Map = NDArray[np.float32]
 Mask = NDArray[np.bool_]
-
 LABELS = {"lower": "lower edge", "upper": "upper edge"}
 """Of panels that are called something else than their kind."""
 LONGEST_SIDE = 640

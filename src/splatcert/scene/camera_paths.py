@@ -13,8 +13,8 @@ from scipy.interpolate import CubicSpline
 from scipy.ndimage import gaussian_filter1d
 from scipy.spatial.transform import Rotation, RotationSpline
 
+from splatcert.camera import Camera
 from splatcert.errors import InputError
-from splatcert.scene.cameras import Camera
 from splatcert.scene.scene import extent_of
 
 Floats = NDArray[np.float64]

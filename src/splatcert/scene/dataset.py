@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from splatcert.scene.cameras import Camera
+from splatcert.camera import FARTHEST, Camera
+from splatcert.errors import InputError, listed
 from splatcert.scene.lens import Lens, pinhole_of
-from splatcert.scene.points import SparsePoints
 
 Format = Literal["colmap", "transforms", "blender"]
 Part = Literal["training", "held out", "unused"]
@@ -84,3 +87,279 @@ class Dataset:
     frame: WorldFrame = field(default_factory=WorldFrame)
     split: dict[str, Part] | None = None
     """The format's own split by name, if it has one."""
+
+
+PLY_TYPES = {
+    "char": "i1", "int8": "i1", "uchar": "u1", "uint8": "u1",
+    "short": "i2", "int16": "i2", "ushort": "u2", "uint16": "u2",
+    "int": "i4", "int32": "i4", "uint": "u4", "uint32": "u4",
+    "float": "f4", "float32": "f4", "double": "f8", "float64": "f8",
+}  # fmt: skip
+MAX_HEADER = 1 << 16
+
+
+class PointsError(InputError):
+    """A point cloud that cannot be used."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tracks:
+    """Which photos saw each point. Point k owns entries `offsets[k]:offsets[k + 1]`."""
+
+    offsets: NDArray[np.int64]
+    """[N + 1]."""
+    image_ids: NDArray[np.uint32]
+    """[M], keys of `names`."""
+    observations: NDArray[np.uint32]
+    """[M], index of the 2D point in that photo."""
+    names: Mapping[int, str]
+    """Photo names by id."""
+
+
+@dataclass(frozen=True, eq=False)
+class SparsePoints:
+    """N reconstructed points in the scene's frame."""
+
+    xyz: NDArray[np.float64]
+    """[N, 3]."""
+    rgb: NDArray[np.uint8]
+    """[N, 3], sRGB."""
+    error: NDArray[np.float64] | None = None
+    """Mean reprojection error in pixels at the model's resolution, [N]."""
+    ids: NDArray[np.uint64] | None = None
+    """The file's own point ids, [N]."""
+    tracks: Tracks | None = None
+
+    def __len__(self) -> int:
+        return len(self.xyz)
+
+    def check_finite(self, where: Path) -> None:
+        """Refuse points at no place, naming how many and the first."""
+        bad = np.flatnonzero(~(np.abs(self.xyz) <= FARTHEST).all(axis=1))
+        if len(bad):
+            raise PointsError(
+                f"{len(bad)} of {len(self)} sparse points are not finite or beyond {FARTHEST:g}, "
+                f"first at index {bad[0]}.\n"
+                f"  In {where}.\n"
+                "  Remove them, or export the reconstruction again."
+            )
+
+
+def read_ply_points(path: Path) -> SparsePoints:
+    """Positions and colours of a PLY point cloud, ASCII or binary, found by property name."""
+    if not path.is_file():
+        raise PointsError(
+            f"no point cloud at {path}.\n  Restore it, or remove it from the dataset."
+        )
+    data = path.read_bytes()
+    layout, count, columns, start = _header(data, path)
+    table = _body(data[start:], layout, count, columns, path)
+    for name in ("x", "y", "z"):
+        if name not in table:
+            raise PointsError(
+                f"the point cloud {path} has no property {name!r}, only {', '.join(table)}.\n"
+                "  Export it again with x, y, z."
+            )
+    xyz = np.column_stack([table[name] for name in ("x", "y", "z")]).astype(np.float64)
+    points = SparsePoints(xyz=xyz, rgb=_colours(table, count))
+    points.check_finite(path)
+    return points
+
+
+def _colours(table: Mapping[str, NDArray[np.generic]], count: int) -> NDArray[np.uint8]:
+    """Colours as bytes; middle grey where the file has none."""
+    if not all(name in table for name in ("red", "green", "blue")):
+        return np.full((count, 3), 128, dtype=np.uint8)
+    columns = np.column_stack([table[name] for name in ("red", "green", "blue")])
+    values = np.nan_to_num(columns.astype(np.float64))
+    if columns.dtype.kind == "f":
+        values = np.rint(values * 255)
+    return values.clip(0, 255).astype(np.uint8)
+
+
+def _header(data: bytes, path: Path) -> tuple[str, int, list[tuple[str, str]], int]:
+    """Layout, vertex count, vertex properties in order, and where the body starts."""
+    mark = data.find(b"end_header", 0, MAX_HEADER)
+    if not data.startswith(b"ply") or mark < 0:
+        raise PointsError(
+            f"{path} is no PLY file: it must begin with 'ply' and close its header "
+            f"with 'end_header' within {MAX_HEADER} bytes.\n  Export the point cloud again."
+        )
+    layout, count, element, columns = "", -1, "", []
+    for line in data[:mark].decode("ascii", errors="replace").splitlines():
+        words = line.split()
+        match words:
+            case ["format", name, *_]:
+                layout = name
+            case ["element", name, number]:
+                element = name if count < 0 or name == "vertex" else "after"
+                if name == "vertex":
+                    count = int(number) if number.isdigit() and len(number) < 14 else -1
+                elif count < 0:
+                    raise _unsupported(path, f"element {name!r} comes before 'vertex'")
+            case ["property", "list", *_] if element == "vertex":
+                raise _unsupported(path, "vertices hold lists")
+            case ["property", kind, name] if element == "vertex":
+                if kind not in PLY_TYPES:
+                    raise _unsupported(path, f"property {name!r} has type {kind!r}")
+                columns.append((name, PLY_TYPES[kind]))
+            case _:
+                pass
+    if count < 0 or not columns:
+        raise _unsupported(path, "it declares no vertices")
+    return (
+        layout,
+        count,
+        columns,
+        data.index(b"\n", mark) + 1 if b"\n" in data[mark:] else len(data),
+    )
+
+
+def _unsupported(path: Path, why: str) -> PointsError:
+    return PointsError(f"the point cloud {path} cannot be read: {why}.\n  Export it as plain PLY.")
+
+
+def _body(
+    body: bytes, layout: str, count: int, columns: list[tuple[str, str]], path: Path
+) -> dict[str, NDArray[np.generic]]:
+    """The vertex columns, after checking the declared count against the bytes present."""
+    if len({name for name, _ in columns}) != len(columns):
+        raise _unsupported(path, "a vertex property is declared twice")
+    orders = {"ascii": "=", "binary_little_endian": "<", "binary_big_endian": ">"}
+    if layout not in orders:
+        raise _unsupported(path, f"its format is {layout!r}")
+    dtype = np.dtype([(name, orders[layout] + kind) for name, kind in columns])
+    # Two bytes, a digit and a separator, are the least a value can take in text.
+    needed = count * len(columns) * 2 - 1 if layout == "ascii" else count * dtype.itemsize
+    if needed > len(body):
+        raise PointsError(
+            f"{path} declares {count} points, at least {needed} bytes, but holds {len(body)}.\n"
+            "  The file is cut short or mislabelled: copy or export it again."
+        )
+    if layout != "ascii":
+        rows = np.frombuffer(body, dtype=dtype, count=count)
+        return {name: rows[name] for name, _ in columns}
+    try:
+        values = np.array(body.split()[: count * len(columns)], dtype=np.float64)
+        grid = values.reshape(count, len(columns))
+    except ValueError as error:
+        raise PointsError(
+            f"{path} declares {count} points of {len(columns)} numbers, which its text does not "
+            f"hold ({error}).\n  Copy or export it again."
+        ) from None
+    return {
+        name: grid[:, k].astype(kind if kind[0] == "f" else np.int64)
+        for k, (name, kind) in enumerate(columns)
+    }
+
+
+Holdout = int | str | tuple[str, ...] | os.PathLike[str] | None
+DEFAULT_EVERY = 8
+OWN_SPLIT = "the dataset's own split"
+"""The rule in words where the format declares one."""
+
+
+class SplitError(InputError):
+    """A split that cannot be made."""
+
+
+def split(dataset: Dataset, holdout: Holdout) -> tuple[dict[str, Part], str]:
+    """The part of each photo by name, and the rule in words.
+
+    `"auto"` is the dataset's own split where its format has one, else every
+    8th photo in sorted order, which is what published comparisons hold out.
+    """
+    names = [shot.name for shot in dataset.shots]
+    if isinstance(holdout, str) and holdout.isdigit():
+        holdout = int(holdout)
+    if holdout == "auto":
+        holdout = DEFAULT_EVERY if dataset.split is None else "format"
+    if holdout is None or (holdout == 0 and not isinstance(holdout, bool)):
+        parts, rule = _by_index(names, 0), "no photo held out"
+    elif isinstance(holdout, bool):
+        raise SplitError(f"holdout must be a number, a list file, 'format' or None, got {holdout}")
+    elif isinstance(holdout, int):
+        parts, rule = (
+            _by_index(names, holdout),
+            f"index % {holdout} == 0 of the sorted names held out",
+        )
+    elif holdout == "format":
+        parts, rule = _own(dataset)
+    elif isinstance(holdout, tuple):
+        parts, rule = _by_name(names, holdout), f"{len(holdout)} photos held out by name"
+    else:
+        path = Path(holdout)
+        path = path if path.is_file() else dataset.root / path
+        parts, rule = _by_list(names, path), f"held out as listed in {path.name}"
+    if "training" not in parts.values():
+        raise SplitError(
+            f"no photo of {len(names)} is left for training ({rule}).\n"
+            f"  In {dataset.source}.\n"
+            "  Hold out fewer photos."
+        )
+    return parts, rule
+
+
+def _by_index(names: Sequence[str], every: int) -> dict[str, Part]:
+    """Photos at index 0, n, 2n, ... of the sorted names."""
+    if every < 0 or every == 1:
+        raise SplitError(
+            f"holdout={every} leaves nothing to train on.\n"
+            "  Give 8 for every 8th photo, any number above 1, or 0 for none."
+        )
+    return {
+        name: "held out" if every and index % every == 0 else "training"
+        for index, name in enumerate(sorted(names))
+    }
+
+
+def _by_name(names: Sequence[str], chosen: tuple[str, ...]) -> dict[str, Part]:
+    """Exactly these photos."""
+    wanted = set(chosen)
+    if unknown := sorted(wanted - set(names)):
+        raise SplitError(
+            f"{len(unknown)} of {len(chosen)} held-out names are not in the dataset: "
+            f"{listed(unknown)}.\n  Names look like {names[0]!r}."
+        )
+    return {name: "held out" if name in wanted else "training" for name in names}
+
+
+def _by_list(names: Sequence[str], path: Path) -> dict[str, Part]:
+    """Photos named in a text file, one a line; blank lines and # comments are skipped."""
+    if not path.is_file():
+        raise SplitError(
+            f"no list of held-out photos at {path}.\n"
+            "  holdout takes a number, the path of a text file with one photo name a line, "
+            "'format', 'auto' or None."
+        )
+    try:
+        lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
+    except UnicodeDecodeError:
+        raise SplitError(f"{path} is not text.\n  It must hold one photo name a line.") from None
+    wanted = [line for line in lines if line and not line.startswith("#")]
+    known = set(names)
+    if unknown := [name for name in wanted if name not in known]:
+        near = get_close_matches(unknown[0], names, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else f" Names look like {names[0]!r}."
+        raise SplitError(
+            f"{len(unknown)} of {len(wanted)} held-out names are not in the dataset: "
+            f"{listed(unknown)}.\n"
+            f"  In {path}, line {lines.index(unknown[0]) + 1}.\n"
+            f"  Correct the names.{hint}"
+        )
+    chosen = set(wanted)
+    return {name: "held out" if name in chosen else "training" for name in names}
+
+
+def _own(dataset: Dataset) -> tuple[dict[str, Part], str]:
+    """The split that the format declares, or COLMAP's `test.txt` beside the model."""
+    if dataset.split is not None:
+        return dataset.split, OWN_SPLIT
+    listing = dataset.source / "test.txt"
+    if dataset.format == "colmap" and listing.is_file():
+        names = [shot.name for shot in dataset.shots]
+        return _by_list(names, listing), "held out as listed in test.txt"
+    raise SplitError(
+        f"the dataset {dataset.source} declares no split of its own.\n"
+        "  Give holdout=8, a list file, or None."
+    )

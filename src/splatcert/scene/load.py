@@ -10,19 +10,24 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
+from splatcert.camera import Camera
 from splatcert.errors import InputError
-from splatcert.scene.blender import read_blender
-from splatcert.scene.cache import DEFAULT_CACHE_BYTES, PixelCache
-from splatcert.scene.cameras import Camera
-from splatcert.scene.colmap import MODEL_FOLDERS, find_model, lens_of, read_colmap
-from splatcert.scene.dataset import Dataset, Format, Shot
-from splatcert.scene.images import ImageError, Photo, Rgb, reduced_size
+from splatcert.scene.dataset import Dataset, Format, Holdout, Shot, split
 from splatcert.scene.lens import Lens, LensError, same_shape
-from splatcert.scene.photos import PhotoFinder, find_photos, fitted_lens, guessed_lens
+from splatcert.scene.photo_files import PhotoFinder, find_photos, fitted_lens, guessed_lens
+from splatcert.scene.pixels import (
+    DEFAULT_CACHE_BYTES,
+    FilePixels,
+    ImageError,
+    Photo,
+    PixelCache,
+    Rgb,
+    reduced_size,
+)
+from splatcert.scene.readers.colmap import MODEL_FOLDERS, find_model, lens_of, read_colmap
+from splatcert.scene.readers.transforms import read_blender, read_transforms
 from splatcert.scene.roles import HeldOut, PixelSource, QueryView, TrainingView
-from splatcert.scene.scene import FilePixels, Scene, TrainingViews
-from splatcert.scene.splits import Holdout, split
-from splatcert.scene.transforms import read_transforms
+from splatcert.scene.scene import Scene, TrainingViews
 
 COLOURS: dict[str, Rgb] = {"white": (1.0, 1.0, 1.0), "black": (0.0, 0.0, 0.0)}
 PHOTO_FOLDER = "images"

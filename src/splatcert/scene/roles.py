@@ -16,9 +16,8 @@ from typing import Literal, Protocol, TypeVar, overload, runtime_checkable
 
 from torch import Tensor
 
-from splatcert.errors import InputError
-from splatcert.scene.cameras import Camera
-from splatcert.scene.paths import listed
+from splatcert.camera import Camera
+from splatcert.errors import InputError, listed
 
 Purpose = Literal["calibration", "evaluation", "source"]
 

@@ -14,42 +14,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from splatcert.errors import InputError
-from splatcert.scene.cache import PixelCache
-from splatcert.scene.cameras import Camera
-from splatcert.scene.dataset import WorldFrame
-from splatcert.scene.images import Photo
-from splatcert.scene.paths import listed
-from splatcert.scene.points import SparsePoints
+from splatcert.camera import Camera
+from splatcert.errors import InputError, listed
+from splatcert.scene.dataset import SparsePoints, WorldFrame
 from splatcert.scene.roles import HeldOut, PixelSource, QueryView, TrainingView
 
 
 class PictureError(InputError):
     """A picture that does not belong to its camera."""
-
-
-@dataclass(frozen=True, eq=False)
-class FilePixels:
-    """Pixels of a photo on disk, through a cache shared by the scene."""
-
-    photo: Photo
-    cache: PixelCache
-
-    @property
-    def has_mask(self) -> bool:
-        """Whether some pixels may not count."""
-        return self.photo.has_mask
-
-    def image(self) -> Tensor:
-        """[H, W, 3], float32 in [0, 1]."""
-        pixels = self.cache.get((self.photo, "image"), self.photo.pixels)
-        return torch.tensor(pixels).to(torch.float32).div_(255)
-
-    def mask(self) -> Tensor:
-        """[H, W], bool."""
-        if not self.has_mask:
-            return torch.ones(self.photo.size[::-1], dtype=torch.bool)
-        return torch.tensor(self.cache.get((self.photo, "mask"), self.photo.counted))
 
 
 @dataclass(frozen=True, eq=False)

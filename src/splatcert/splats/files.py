@@ -12,15 +12,16 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from splatcert.splats import gsplat_checkpoint, nerfstudio
+from splatcert.splats import gsplat_run as gsplat_checkpoint
+from splatcert.splats import nerfstudio
 from splatcert.splats.gaussians import Splats
-from splatcert.splats.gsplat_checkpoint import gsplat_parts, open_gsplat, read_gsplat
+from splatcert.splats.gsplat_run import gsplat_parts, open_gsplat, read_gsplat
 from splatcert.splats.inria import HOLDOUT, inria_iterations, open_inria
 from splatcert.splats.nerfstudio import nerfstudio_tensors, open_nerfstudio, read_nerfstudio
 from splatcert.splats.ply import antialiased_of, extra_columns_of, read_ply, save_ply, sh_degree_of
-from splatcert.splats.ply_table import read_header
 from splatcert.splats.transform import FrameError, split_similarity, transform_splats
 from splatcert.splats.untrusted import ForeignFileError, load_checkpoint
+from splatcert.storage.ply_table import read_header
 
 __all__ = ["ModelInfo", "describe_model", "load_splats", "save_ply"]
 

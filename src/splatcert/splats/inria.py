@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from splatcert.camera import Camera
 from splatcert.errors import InputError
-from splatcert.scene.cameras import Camera
 from splatcert.splats.untrusted import ForeignFileError, load_json, load_namespace
 
 LARGEST_WIDTH = 1600

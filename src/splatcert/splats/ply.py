@@ -16,10 +16,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from splatcert.artefacts import replacing
 from splatcert.splats.gaussians import MAX_SH_DEGREE, Splats
-from splatcert.splats.ply_table import BLOCK_ROWS, Header, PlyError, read_blocks, read_header
 from splatcert.splats.transform import NORMALS
+from splatcert.storage.ply_table import BLOCK_ROWS, Header, PlyError, read_blocks, read_header
+from splatcert.storage.whole import replacing
 
 CENTRE = ("x", "y", "z")
 CONSTANT = ("f_dc_0", "f_dc_1", "f_dc_2")

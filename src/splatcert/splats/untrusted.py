@@ -22,8 +22,8 @@ import torch
 import yaml
 from torch import Tensor
 
-from splatcert.artefacts import ordinary
 from splatcert.splats.gaussians import SplatsError
+from splatcert.storage.whole import ordinary
 
 MAX_TEXT_BYTES = 64 << 20
 MAX_CONFIG_BYTES = 1 << 20

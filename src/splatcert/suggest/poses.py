@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from scipy.spatial import KDTree
 from scipy.spatial.transform import Rotation, Slerp
 
-from splatcert.raster.interface import Backend, View, render
+from splatcert.camera import Camera
+from splatcert.raster.render import Backend, render
+from splatcert.raster.view import View
 from splatcert.scene.camera_paths import Layout, look_at
-from splatcert.scene.cameras import Camera
 from splatcert.scene.scene import extent_of
 from splatcert.splats.gaussians import Splats
 

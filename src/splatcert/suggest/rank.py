@@ -19,13 +19,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from splatcert.camera import Camera
 from splatcert.certificate.boxes import CertifiedBoxes
 from splatcert.certificate.certificate import Certificate
-from splatcert.certificate.honesty import SupportFlag
+from splatcert.certificate.diagnostics import SupportFlag
 from splatcert.errors import InputError
 from splatcert.field.sightings import SEEN, Sightings
-from splatcert.raster.interface import View, open_view
-from splatcert.scene.cameras import Camera
+from splatcert.raster.render import open_view
+from splatcert.raster.view import View
 from splatcert.suggest.poses import Pose, Sight, is_way_free, reachable_poses, spread_views
 
 Floats = NDArray[np.float32]

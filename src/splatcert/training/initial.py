@@ -11,7 +11,7 @@ from torch import Tensor
 
 from splatcert.config import TrainConfig
 from splatcert.errors import InputError
-from splatcert.scene import Scene
+from splatcert.scene.scene import Scene
 from splatcert.splats.gaussians import Splats
 from splatcert.splats.harmonics import rgb_to_constant
 

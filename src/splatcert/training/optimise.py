@@ -17,16 +17,15 @@ import torch
 from torch import Tensor
 
 from splatcert import _native
+from splatcert.camera import Camera
 from splatcert.config import TrainConfig
 from splatcert.errors import InputError
 from splatcert.raster import native
-from splatcert.scene import Scene
-from splatcert.scene.cameras import Camera
 from splatcert.scene.roles import TrainingView, require_labels
+from splatcert.scene.scene import Scene
 from splatcert.splats.gaussians import Splats
 from splatcert.training.density import DensityContext, DensityRule, DensityStats, ViewScores
-from splatcert.training.density_fastgs import FastGSDensity
-from splatcert.training.density_vanilla import VanillaDensity
+from splatcert.training.density_rules import FastGSDensity, VanillaDensity
 from splatcert.training.initial import check_capture, initial_splats
 from splatcert.training.step import fit_view
 from splatcert.training.table import GaussianTable

@@ -24,13 +24,13 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from splatcert import __version__
-from splatcert.artefacts import file_hash, ordinary, owned_folder, write_text_whole
 from splatcert.config import TrainConfig
 from splatcert.errors import InputError
-from splatcert.scene import Scene
+from splatcert.scene.scene import Scene
 from splatcert.splats.files import save_ply
 from splatcert.splats.gaussians import Splats
-from splatcert.splats.tensor_file import write_tensors
+from splatcert.storage.arrays import write_tensors
+from splatcert.storage.whole import file_hash, ordinary, owned_folder, write_text_whole
 from splatcert.training.density import DensityStats
 from splatcert.training.optimise import Progress, Trainer
 from splatcert.training.table import GaussianTable
@@ -180,7 +180,8 @@ class TrainingRun:
         tensors = trainer.table.tensors()
         tensors |= {f"stats.{name}": getattr(trainer.stats, name) for name in STATISTICS}
         facts = {"step": str(trainer.steps_done), "schema": str(SCHEMA)}
-        write_tensors(self._checkpoint, tensors, facts)
+        arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
+        write_tensors(self._checkpoint, arrays, facts)
 
     def train(
         self,

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from splatcert import _native
+from splatcert.camera import Camera
 from splatcert.raster import native
-from splatcert.scene.cameras import Camera
 from splatcert.training.density import DensityStats
 from splatcert.training.table import GaussianTable
 

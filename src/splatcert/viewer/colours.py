@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Half-widths as colours of the one scale that reports have, too, fast enough to move."""
+"""Half-widths as colours, for the viewer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from splatcert.report.colours import STEPS, WidthScale, palette
 
 Pixels = NDArray[np.uint8]
-
 UNBOUNDED = (120, 120, 132)
 """A grey that the palette does not have: nothing is claimed."""
 

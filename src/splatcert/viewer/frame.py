@@ -11,12 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from splatcert.camera import Camera
 from splatcert.certificate.boxes import CertifiedBoxes
 from splatcert.certificate.certificate import Certificate
-from splatcert.certificate.honesty import SupportFlag
+from splatcert.certificate.diagnostics import SupportFlag
+from splatcert.certificate.hashes import label_hash
+from splatcert.conformal.levels import in_percent
 from splatcert.report.colours import WidthScale
-from splatcert.scene.cameras import Camera
+from splatcert.scene.scene import Scene
 from splatcert.viewer.colours import coloured
+from splatcert.viewer.known_views import KnownView, photo_of
+from splatcert.viewer.levels import Promise
 from splatcert.viewer.viewpoint import Viewpoint
 
 Pixels = NDArray[np.uint8]
@@ -88,3 +93,61 @@ def to_bytes(colours: Tensor) -> Pixels:
     """Colours [H, W, 3], clamped to [0, 1], as bytes."""
     clamped = colours.cpu().numpy().clip(0, 1)
     return np.asarray(cv2.convertScaleAbs(clamped, alpha=255), dtype=np.uint8)
+
+
+MISSED, NOT_COUNTED = (255, 64, 64), (16, 16, 20)
+FADED = 0.45
+"""Brightness of what lies inside its box, where misses are shown."""
+
+
+@dataclass(frozen=True, eq=False)
+class Card:
+    """One view close up."""
+
+    words: str
+    """What its photograph says, or why there is none."""
+    render: Pixels
+    photo: Pixels | None = None
+    misses: Pixels | None = None
+
+
+def make_card(
+    certificate: Certificate, view: KnownView, promise: Promise, scene: Scene | None
+) -> Card:
+    """Render, photograph and misses of one view, exactly as it was certified."""
+    boxes = boxes_at(certificate, view.camera, promise.threshold)
+    render = to_bytes(boxes.center)
+    if scene is None:
+        return Card("Start the viewer with --data to see its photograph and misses.", render)
+    labelled = photo_of(view, scene)
+    if labelled is None:
+        why = "was used by the certificate" if view.image is None else "is there any more"
+        return Card(f"No photograph of this view {why}.", render)
+    if label_hash(labelled) != view.image:
+        return Card("Its photograph is not the one that was certified, so it is not shown.", render)
+    photo = labelled.image().to(boxes.center)
+    counted = labelled.mask().to(boxes.center.device) if labelled.has_mask else None
+    missed = ~boxes.contains(photo)
+    return Card(
+        _verdict(view, missed if counted is None else missed[counted], promise),
+        render,
+        to_bytes(photo),
+        _misses(boxes.center, missed, counted),
+    )
+
+
+def _verdict(view: KnownView, missed: Tensor, promise: Promise) -> str:
+    """How many pixels miss, in words."""
+    share = float(missed.double().mean())
+    met = "enough are inside" if share <= promise.beta else "too many miss"
+    caution = " The model was fitted to this photo: no evidence." if view.role == "training" else ""
+    return f"{100 * share:.1f}% of its pixels miss, {in_percent(promise.beta)} may: {met}.{caution}"
+
+
+def _misses(center: Tensor, missed: Tensor, counted: Tensor | None) -> Pixels:
+    """The render, faded to grey, with pixels outside their boxes marked, [H, W, 3]."""
+    grey = to_bytes(FADED * center.mean(dim=-1, keepdim=True).expand_as(center)).copy()
+    grey[missed.cpu().numpy()] = MISSED
+    if counted is not None:
+        grey[~counted.cpu().numpy()] = NOT_COUNTED
+    return grey

@@ -7,11 +7,14 @@ import math
 from dataclasses import dataclass
 from html import escape
 
+import numpy as np
+from numpy.typing import NDArray
+
 from splatcert.report.colours import STEPS, WidthScale, palette
 from splatcert.viewer.colours import UNBOUNDED
 from splatcert.viewer.frame import Frame, Mode
+from splatcert.viewer.known_views import KnownView
 from splatcert.viewer.levels import Promise
-from splatcert.viewer.views import KnownView
 
 GOOD, BAD, QUIET = "#51cf66", "#ff922b", "#909296"
 CAPTIONS: dict[Mode, str] = {
@@ -139,3 +142,6 @@ def card_words(view: KnownView, verdict: str, threshold: float) -> str:
 
 def _width(value: float) -> str:
     return f"{value:.4f} ({255 * value:.1f} of 255)" if math.isfinite(value) else "unbounded"
+
+
+Pixels = NDArray[np.uint8]

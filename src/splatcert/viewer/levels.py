@@ -15,8 +15,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from splatcert.conformal.calibrate import shortfall, threshold_of
-from splatcert.conformal.statement import state_calibration, state_guarantee
+from splatcert.conformal.calibrate import (
+    shortfall,
+    state_calibration,
+    state_guarantee,
+    threshold_of,
+)
 
 if TYPE_CHECKING:
     from splatcert.certificate.certificate import Certificate

@@ -10,12 +10,11 @@ from typing import Any
 
 import viser
 
-from splatcert.viewer.capture import CapturePanel, viewpoint_from
-from splatcert.viewer.exhibit import Exhibit
 from splatcert.viewer.frame import MODES, Look, Mode, draw
 from splatcert.viewer.html import caption, colour_bar, promise_words
-from splatcert.viewer.loop import RenderLoop
-from splatcert.viewer.schedule import Paint
+from splatcert.viewer.landmarks import CapturePanel, viewpoint_from
+from splatcert.viewer.schedule import Paint, RenderLoop
+from splatcert.viewer.shown import Exhibit
 
 MOVING_QUALITY, STILL_QUALITY = 75, 92
 """Of JPEG pictures."""

@@ -13,9 +13,9 @@ from io import StringIO
 import viser
 
 from splatcert.errors import InputError
-from splatcert.viewer.exhibit import Exhibit
-from splatcert.viewer.loop import RenderLoop
 from splatcert.viewer.page import ClientPage
+from splatcert.viewer.schedule import RenderLoop
+from splatcert.viewer.shown import Exhibit
 from splatcert.viewer.viewpoint import viewpoint_of
 
 PATIENCE = 0.25

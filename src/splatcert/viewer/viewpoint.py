@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation, Slerp
 
-from splatcert.scene.cameras import Camera, CameraError
+from splatcert.camera import Camera, CameraError
 
 Array = NDArray[np.float64]
 

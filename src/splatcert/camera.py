@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A pinhole camera: where it stands, where it looks, and its pixel grid."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from splatcert.errors import InputError
+
+if TYPE_CHECKING:
+    pass
+
+MAX_SIDE = 1 << 16
+MAX_PIXELS = 1 << 27
+"""Largest picture, 134 megapixels: a file may claim anything, and a render is all in memory."""
+FARTHEST = 1e15
+"""Largest coordinate: beyond it, squares and products leave the range of float32."""
+
+
+class CameraError(InputError):
+    """A camera that cannot form an image."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Camera:
+    """World-to-camera pose in OpenCV axes (x right, y down, z forward) and intrinsics.
+
+    Pixel (column i, row j) has its centre at (i + 0.5, j + 0.5); the principal
+    point may be anywhere.
+    """
+
+    world_to_camera: NDArray[np.float64]
+    """Rigid transform, [4, 4]."""
+    fx: float
+    fy: float
+    cx: float
+    cy: float
+    width: int
+    height: int
+
+    def __post_init__(self) -> None:
+        pose = np.array(self.world_to_camera, dtype=np.float64)
+        if pose.shape != (4, 4) or not np.isfinite(pose).all():
+            raise CameraError(
+                f"world_to_camera must be a finite 4x4 matrix, got {pose.tolist()!r:.200}"
+            )
+        rotation = pose[:3, :3]
+        if np.abs(rotation @ rotation.T - np.eye(3)).max() > 1e-3 or np.linalg.det(rotation) < 0:
+            raise CameraError(
+                "world_to_camera must hold a rotation (orthonormal, determinant +1).\n"
+                "  Scale belongs to the world's units, mirrored axes to the file reader."
+            )
+        if np.abs(pose[:3, 3]).max() > FARTHEST:
+            raise CameraError(
+                f"a camera stands {np.abs(pose[:3, 3]).max():.3g} from the origin; coordinates may "
+                f"have at most {FARTHEST:g}.\n  Scale the world, or remove this camera."
+            )
+        pose.setflags(write=False)
+        object.__setattr__(self, "world_to_camera", pose)
+        if self.width < 1 or self.height < 1:
+            raise CameraError(f"a camera needs pixels, got {self.width} x {self.height}")
+        if max(self.width, self.height) > MAX_SIDE or self.width * self.height > MAX_PIXELS:
+            raise CameraError(
+                f"a camera of {self.width} x {self.height} pixels is too large: the limit is "
+                f"{MAX_PIXELS} pixels (cameras.MAX_PIXELS) and {MAX_SIDE} a side.\n"
+                "  Ask for a smaller resolution."
+            )
+        intrinsics = (self.fx, self.fy, self.cx, self.cy)
+        if not np.isfinite(intrinsics).all() or self.fx <= 0 or self.fy <= 0:
+            raise CameraError(f"focal lengths must be positive and finite, got {intrinsics}")
+
+    @property
+    def K(self) -> NDArray[np.float64]:
+        """Intrinsic matrix, [3, 3]."""
+        return np.array([[self.fx, 0, self.cx], [0, self.fy, self.cy], [0, 0, 1]], dtype=np.float64)
+
+    @property
+    def centre(self) -> NDArray[np.float64]:
+        """Camera centre in world coordinates, [3]."""
+        rotation, shift = self.world_to_camera[:3, :3], self.world_to_camera[:3, 3]
+        return -rotation.T @ shift
+
+    @property
+    def forward(self) -> NDArray[np.float64]:
+        """Unit viewing axis in world coordinates, [3]."""
+        return self.world_to_camera[2, :3].copy()
+
+    def project(
+        self, points: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Pixels [N, 2] and depths along the axis [N] of world points [N, 3].
+
+        Pixels of points that are not in front (depth <= 0) are NaN.
+        """
+        rotation, shift = self.world_to_camera[:3, :3], self.world_to_camera[:3, 3]
+        local = np.asarray(points, dtype=np.float64) @ rotation.T + shift
+        depth = local[:, 2]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            pixels = local[:, :2] / depth[:, None] * (self.fx, self.fy) + (self.cx, self.cy)
+        pixels[depth <= 0] = np.nan
+        return pixels, depth
+
+    def cropped(self, width: int, height: int) -> Camera:
+        """The same camera with only the first columns and rows of its pixels."""
+        return replace(self, width=width, height=height)
+
+    def resized(self, width: int, height: int) -> Camera:
+        """The same camera on another pixel grid."""
+        sx, sy = width / self.width, height / self.height
+        return replace(
+            self,
+            fx=self.fx * sx,
+            fy=self.fy * sy,
+            cx=self.cx * sx,
+            cy=self.cy * sy,
+            width=width,
+            height=height,
+        )
+
+
+POSE_NUMBERS = 12
+
+
+def camera_hash(camera: Camera) -> str:
+    """Pose, lens and pixel grid of a camera."""
+    numbers = [*camera.world_to_camera.ravel().tolist(), camera.fx, camera.fy, camera.cx, camera.cy]
+    packed = struct.pack(f"<{len(numbers)}d2q", *numbers, camera.width, camera.height)
+    return hashlib.sha256(packed).hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True)
+class CameraRecord:
+    """A camera in numbers; floats are written so that they come back bit for bit."""
+
+    world_to_camera: tuple[float, ...]
+    """First three rows of the pose, row by row."""
+    fx: float
+    fy: float
+    cx: float
+    cy: float
+    width: int
+    height: int
+
+    def __post_init__(self) -> None:
+        if len(self.world_to_camera) != POSE_NUMBERS:
+            raise CameraError(f"a pose has {POSE_NUMBERS} numbers, got {len(self.world_to_camera)}")
+        if not (0 < self.width <= MAX_SIDE and 0 < self.height <= MAX_SIDE):
+            raise CameraError(
+                f"a side has 1 to {MAX_SIDE} pixels, got {self.width} x {self.height}"
+            )
+
+    @classmethod
+    def of(cls, camera: Camera) -> CameraRecord:
+        """The numbers of a camera."""
+        pose = tuple(camera.world_to_camera[:3].ravel().tolist())
+        lens = (float(value) for value in (camera.fx, camera.fy, camera.cx, camera.cy))
+        fx, fy, cx, cy = lens
+        size = {"width": camera.width, "height": camera.height}
+        return cls(world_to_camera=pose, fx=fx, fy=fy, cx=cx, cy=cy, **size)
+
+    def camera(self) -> Camera:
+        """The camera itself; refused if it cannot form an image."""
+        pose: NDArray[np.float64] = np.eye(4)
+        pose[:3] = np.array(self.world_to_camera).reshape(3, 4)
+        return Camera(
+            world_to_camera=pose,
+            fx=self.fx,
+            fy=self.fy,
+            cx=self.cx,
+            cy=self.cy,
+            width=self.width,
+            height=self.height,
+        )

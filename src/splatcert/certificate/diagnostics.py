@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a certificate says beside its guarantee: doubts, limits, and an honest estimate.
+
+The guarantee is about views like those calibrated on. It cannot check by itself that a new
+camera is one, nor that the calibration views are alike among themselves; these aids look.
+None of them enters the threshold.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from splatcert.camera import Camera
+from splatcert.conformal.exchangeability import PermutationTest, permutation_test
+from splatcert.conformal.ranks import outer_rank, views_needed
+from splatcert.conformal.splits import calibration_size, draw_splits, estimate, saving
+from splatcert.difficulty.descriptor import FEATURE_NAMES
+from splatcert.difficulty.views_file import SceneViews
+
+Array = NDArray[np.float64]
+DOUBTFUL = 0.05
+"""P-values below it are pointed out."""
+SIZE_SLACK = 1.1
+"""Cropping and undistortion make sizes differ a little; more is another resolution."""
+
+
+@dataclass(frozen=True)
+class SupportFlag:
+    """Whether a camera stays within what the calibration views have shown."""
+
+    inside: bool
+    reasons: tuple[str, ...] = ()
+    """Where it does not, in words."""
+
+    def beyond(self, reason: str) -> SupportFlag:
+        """The same with one more reason."""
+        return SupportFlag(False, (*self.reasons, reason))
+
+    def words(self) -> str:
+        """One sentence for people."""
+        return "within support" if self.inside else f"out of support: {'; '.join(self.reasons)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SupportLimits:
+    """The extremes of the calibration views; a camera beyond one of them is flagged.
+
+    By exchangeability a view like the m calibration views lies beyond one of the first
+    three with probability at most 3 / (m + 1); more flags than that mean another kind of view.
+    """
+
+    angle: float
+    """Largest mean angle between a camera and the training cameras of what it sees, radians."""
+    exposure: float
+    """Smallest mean log exposure of what a camera sees."""
+    distance: float
+    """Largest distance to the nearest training camera, over the scene's extent."""
+    pixels: tuple[int, int]
+    """Fewest and most pixels of a view; a picture of another size is another question."""
+
+    @classmethod
+    def of(cls, descriptors: Array, cameras: Sequence[Camera]) -> SupportLimits:
+        """The extremes over views described by rows."""
+        angle, exposure, distance = _measures(descriptors)
+        pixels = [camera.width * camera.height for camera in cameras]
+        return cls(
+            angle=float(angle.max()),
+            exposure=float(exposure.min()),
+            distance=float(distance.max()),
+            pixels=(min(pixels), max(pixels)),
+        )
+
+    def check(self, descriptor: Array, camera: Camera) -> SupportFlag:
+        """The flag of one camera."""
+        angle, exposure, distance = (float(part[0]) for part in _measures(descriptor[None]))
+        fewest, most = self.pixels
+        reasons = []
+        if not fewest / SIZE_SLACK <= camera.width * camera.height <= most * SIZE_SLACK:
+            reasons.append(
+                f"has {camera.width} x {camera.height} pixels, calibration views {fewest:,} to "
+                f"{most:,} in all"
+            )
+        if angle > self.angle:
+            reasons.append(
+                f"sees surfaces {math.degrees(angle):.1f} degrees off the directions they were "
+                f"photographed from, calibration views at most {math.degrees(self.angle):.1f}"
+            )
+        if exposure < self.exposure:
+            reasons.append(
+                f"sees surfaces that training views have shown little of (log exposure "
+                f"{exposure:.2f}, calibration views at least {self.exposure:.2f})"
+            )
+        if distance > self.distance:
+            reasons.append(
+                f"stands {distance:.3f} scene extents from the nearest training camera, "
+                f"calibration views at most {self.distance:.3f}"
+            )
+        return SupportFlag(not reasons, tuple(reasons))
+
+
+def _measures(descriptors: Array) -> tuple[Array, Array, Array]:
+    columns = (FEATURE_NAMES.index(name) for name in ("sup_ang_mean", "sup_logE_mean", "g_dnn"))
+    angle, exposure, distance = (descriptors[:, column] for column in columns)
+    return angle, exposure, distance
+
+
+def doubt_exchangeability(
+    scores: Mapping[str, float], cameras: Mapping[str, Camera], seed: int
+) -> PermutationTest:
+    """Test the calibration scores against capture order and pose, with one p-value.
+
+    The order of capture is that of the names of all views; `cameras` holds them all.
+    """
+    place = {name: index for index, name in enumerate(sorted(cameras))}
+    chosen = [cameras[name] for name in scores]
+    return permutation_test(
+        list(scores.values()),
+        {
+            "capture order": [place[name] for name in scores],
+            "camera position": np.array([camera.centre for camera in chosen]),
+            "viewing direction": np.array([camera.forward for camera in chosen]),
+        },
+        seed=seed,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScaleEstimate:
+    """How one scale does over random splits of the held-out views."""
+
+    coverage: float
+    """Share of test views that reach their pixel coverage."""
+    width: float
+    """Mean half-width of test views."""
+    saving: float
+    """Share of the constant scale's width that is not needed; NaN where a width is infinite."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitEstimates:
+    """A diagnostic: the same views split again and again into calibration and test.
+
+    It estimates what the scale is worth. It is not the guarantee, which rests on all
+    calibration views and needs no estimate.
+    """
+
+    splits: int
+    seed: int
+    calibration_views: int
+    """In each split, fewer than the certificate's own."""
+    scales: dict[str, ScaleEstimate]
+    """Of the certified scale, the constant one, each factor alone, and the oracle."""
+
+
+CERTIFIED, CONSTANT = "a b~", "constant"
+SMALLEST = 1e-12
+"""A perfectly rendered view has oracle factor zero, which is no scale."""
+Levels = tuple[Fraction, Fraction]
+"""alpha and beta."""
+
+
+def too_few_to_split(views: int, alpha: Fraction) -> str:
+    """Why so many calibration views allow no estimate by splits, in words; empty if they do."""
+    size = calibration_size(views)
+    if size >= views:
+        return f"{views} calibration views cannot be split into {size} and a rest to test on"
+    if outer_rank(size, alpha) > size:
+        return (
+            f"a split calibrates on {size} of the {views} views, and alpha = {alpha} needs "
+            f"{views_needed(alpha)} for a finite threshold"
+        )
+    return ""
+
+
+def estimate_by_splits(
+    views: SceneViews,
+    factors: Mapping[str, float],
+    guarantee: Levels,
+    lambda_b: Fraction,
+    *,
+    splits: int,
+    seed: int,
+) -> SplitEstimates | None:
+    """What scales cover and cost over random splits; None where the views are too few.
+
+    From oracle factors alone: a view's score under a factor a is a*_v / a_v (prop:oracle),
+    and its mean half-width q a_v. `factors` names the calibration views.
+    """
+    alpha, beta = guarantee
+    size = calibration_size(len(factors))
+    if too_few_to_split(len(factors), alpha):
+        return None
+    rows = [views.held_out.names.index(name) for name in factors]
+    constant = views.oracle("held-out", beta, 0)[rows]
+    shaped = views.oracle("held-out", beta, lambda_b)[rows]
+    factor, one = np.array(list(factors.values())), np.ones(len(factors))
+    pairs = {
+        CERTIFIED: (shaped, factor),
+        "a only": (constant, factor),
+        "b~ only": (shaped, one),
+        CONSTANT: (constant, one),
+        "oracle a": (shaped, np.maximum(shaped, SMALLEST)),
+    }
+    drawn = draw_splits(len(factors), size, count=splits, seed=seed)
+    found = {name: estimate(oracle, a, alpha, drawn) for name, (oracle, a) in pairs.items()}
+    base = found[CONSTANT].mean_width
+    estimates = {
+        name: ScaleEstimate(
+            coverage=one.coverage, width=one.mean_width, saving=saving(one.mean_width, base)
+        )
+        for name, one in found.items()
+    }
+    return SplitEstimates(splits=splits, seed=seed, calibration_views=size, scales=estimates)

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exact ranks and order statistics: the one place where a quantile becomes an integer.
+
+Both quantiles of the method are order statistics, never interpolated: between two
+neighbouring values an interpolated quantile claims a coverage that no box has.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import rankdata
+
+from splatcert.errors import InputError
+
+
+class RankError(InputError):
+    """An order statistic that does not exist."""
+
+
+def ceil_rank(count: int, level: Fraction) -> int:
+    """ceil(count * level), in exact arithmetic.
+
+    In floating point, ceil(150 * (1 - 0.18)) is 124 although 150 * 0.82 is 123.
+    """
+    if not isinstance(level, Fraction):
+        raise TypeError(f"an exact rank needs a Fraction, got {level!r}: see parse_level")
+    return math.ceil(count * level)
+
+
+def outer_rank(views: int, alpha: Fraction) -> int:
+    """Rank of the threshold among the scores of the calibration views.
+
+    eq:outer-quantile   k = ceil((m + 1) (1 - alpha))
+
+    A rank above m means that m views cannot carry the guarantee at any finite width.
+    """
+    return ceil_rank(views + 1, 1 - alpha)
+
+
+def views_needed(alpha: Fraction) -> int:
+    """Smallest number of calibration views with a finite threshold.
+
+    ceil((m + 1) (1 - alpha)) <= m holds if and only if (m + 1) alpha >= 1.
+    """
+    return math.ceil(1 / alpha) - 1
+
+
+def order_statistics(values: ArrayLike, ranks: Sequence[int]) -> NDArray[np.float64]:
+    """The rank-th smallest values for several ranks, counted from 1, by one partition."""
+    flat = np.asarray(values, dtype=np.float64).ravel()
+    if np.isnan(flat).any():
+        raise RankError(f"{np.isnan(flat).sum()} of {flat.size} values are NaN and have no rank")
+    if outside := [rank for rank in ranks if not 1 <= rank <= flat.size]:
+        raise RankError(f"there is no value of rank {outside[0]} among {flat.size}")
+    places = np.asarray(ranks, dtype=np.intp) - 1
+    return np.partition(flat, places)[places]
+
+
+def order_statistic(values: ArrayLike, rank: int) -> float:
+    """The rank-th smallest value, counted from 1, never interpolated."""
+    return float(order_statistics(values, [rank])[0])
+
+
+def rank_correlation(x: ArrayLike, y: ArrayLike) -> float:
+    """Spearman's correlation; zero where one of the two does not vary."""
+    a, b = rankdata(np.asarray(x).ravel()), rankdata(np.asarray(y).ravel())
+    a, b = a - a.mean(), b - b.mean()
+    size = float(np.sqrt((a @ a) * (b @ b)))
+    return float(a @ b) / size if size > 0 else 0.0

@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The view predictor: a log-linear model of view difficulty that crosses scenes.
+
+eq:view-regression   log a(z_v) = theta . (z_v - mu_z) / sigma_z + magnitude (m_v - mu_m) + c
+
+Weights and shrinkages are learned once on source scenes and frozen. Each scene brings its
+own units mu_z, sigma_z: its training views, described out of fold. m is the feature that is
+the log of the mean residual field, in its own units: with magnitude 1 a predictor without
+weights makes boxes as wide as the field says, with magnitude 0 (the paper's form) equally wide.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from splatcert.conformal.levels import LevelError, parse_level
+from splatcert.difficulty.descriptor import FEATURE_NAMES, SchemaError, check_schema
+from splatcert.difficulty.factor import LAMBDA_GRID
+from splatcert.errors import InputError
+from splatcert.storage.whole import ordinary, write_text_whole
+
+FORMAT = "splatcert view predictor"
+VERSION = 2
+MAX_BYTES = 1 << 22
+"""Of a predictor file; ours have a few kilobytes."""
+LOG_BOUND = 30.0
+"""Predictions stay within e^-30 and e^30: a camera far from all others still gets a number."""
+MAGNITUDE = FEATURE_NAMES.index("f_gsu_logmean")
+_LARGEST_CONSTANT = 1e-12
+"""Relative deviation up to which a feature counts as constant."""
+
+
+class PredictorError(InputError):
+    """A predictor that cannot be made, read or applied."""
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureUnits:
+    """Mean and deviation of each feature over a scene's training views."""
+
+    mean: NDArray[np.float64]
+    """mu_z, [24]."""
+    std: NDArray[np.float64]
+    """sigma_z, [24]; 1 where a feature does not vary."""
+
+    def __post_init__(self) -> None:
+        for name in ("mean", "std"):
+            values = np.array(getattr(self, name), dtype=np.float64)
+            if values.shape != (len(FEATURE_NAMES),) or not np.isfinite(values).all():
+                raise PredictorError(f"{name} must be {len(FEATURE_NAMES)} finite numbers")
+            values.setflags(write=False)
+            object.__setattr__(self, name, values)
+        if not (self.std > 0).all():
+            raise PredictorError("deviations of features must be positive")
+
+    @classmethod
+    def from_descriptors(cls, descriptors: ArrayLike) -> FeatureUnits:
+        """Units of a scene from the out-of-fold descriptors of its training views, [T, 24]."""
+        table = _descriptors(descriptors)
+        if not len(table):
+            raise PredictorError("the units of features need at least one described view")
+        mean, std = table.mean(axis=0), table.std(axis=0)
+        varies = std > _LARGEST_CONSTANT * np.maximum(np.abs(mean), 1.0)
+        return cls(mean=mean, std=np.where(varies, std, 1.0))
+
+    def standardise(self, descriptors: ArrayLike) -> NDArray[np.float64]:
+        """(z - mu_z) / sigma_z, [24] or [n, 24]."""
+        return (_descriptors(descriptors) - self.mean) / self.std
+
+    def log_magnitude(self, descriptors: ArrayLike) -> NDArray[np.float64]:
+        """Log of the mean residual field over that of the scene's views, [] or [n]."""
+        return _descriptors(descriptors)[..., MAGNITUDE] - self.mean[MAGNITUDE]
+
+
+@dataclass(frozen=True, eq=False)
+class ViewPredictor:
+    """Everything that crosses the scene boundary (alg:vscp, phase 1), and where it comes from."""
+
+    weights: NDArray[np.float64]
+    """theta, [24]."""
+    intercept: float
+    """c; any value gives the same boxes (lem:gauge), this one predictions of about one."""
+    lambda_a: Fraction
+    lambda_b: Fraction
+    ridge: float
+    """Penalty the weights were fitted with."""
+    beta: Fraction
+    """Pixel level of the targets it was fitted to."""
+    magnitude: float = 0.0
+    """Power of the field's own magnitude that the weights correct."""
+    features: tuple[str, ...] = FEATURE_NAMES
+    card: Mapping[str, Any] = field(default_factory=dict)
+    """What it was learned from, and how well it did there."""
+
+    def __post_init__(self) -> None:
+        check_schema(self.features, "this view predictor")
+        weights = np.array(self.weights, dtype=np.float64)
+        weights.setflags(write=False)
+        object.__setattr__(self, "weights", weights)
+        if weights.shape != (len(self.features),):
+            raise PredictorError(
+                f"{len(self.features)} features need as many weights, got shape {weights.shape}"
+            )
+        if not np.isfinite([*weights, self.intercept, self.magnitude]).all():
+            raise PredictorError("weights, intercept and magnitude must be finite")
+        for name in ("lambda_a", "lambda_b"):
+            if getattr(self, name) not in LAMBDA_GRID:
+                # Scores are kept at these shapes alone, and shapes are chosen before labels.
+                known = ", ".join(map(str, LAMBDA_GRID))
+                raise PredictorError(f"{name} must be one of {known}, got {getattr(self, name)}")
+        if not (math.isfinite(self.ridge) and self.ridge > 0):
+            raise PredictorError(f"the ridge penalty must be positive, got {self.ridge}")
+        parse_level(self.beta, "beta")
+        _check_card(self.card)
+
+    def raw(self, descriptors: ArrayLike, units: FeatureUnits) -> NDArray[np.float64]:
+        """Predicted difficulty before its unit is fixed, positive, [n, 24] to [n], [24] to []."""
+        # A matrix product may round differently for another number of views.
+        standard = units.standardise(descriptors)
+        with np.errstate(over="ignore", invalid="ignore"):  # the unit refuses what is not finite
+            log_factor = (standard * self.weights).sum(axis=-1) + self.intercept
+            log_factor = log_factor + self.magnitude * units.log_magnitude(descriptors)
+        return np.exp(np.clip(log_factor, -LOG_BOUND, LOG_BOUND))
+
+    def to_json(self) -> dict[str, Any]:
+        """As it is stored. Numbers are written such that they are read back to the bit."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "features": list(self.features),
+            "weights": [float(weight) for weight in self.weights],
+            "intercept": float(self.intercept),
+            "magnitude": float(self.magnitude),
+            "lambda_a": str(self.lambda_a),
+            "lambda_b": str(self.lambda_b),
+            "ridge": float(self.ridge),
+            "beta": str(self.beta),
+            "card": dict(self.card),
+        }
+
+    @property
+    def sha256(self) -> str:
+        """Identity: hash of all it says but the day it was learned."""
+        content = self.to_json()
+        content["card"].pop("date", None)
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def save(self, path: str | Path) -> None:
+        """Write it as JSON, whole or not at all."""
+        write_text_whole(Path(path), json.dumps(self.to_json(), indent=1, allow_nan=False) + "\n")
+
+
+def _check_card(card: Mapping[str, Any]) -> None:
+    """Entries that programs go by: the source scenes, and the marks of their labels."""
+    scenes = card.get("scenes", [])
+    if not isinstance(scenes, (list, tuple)):
+        raise PredictorError(f"card.scenes must be a list, got {scenes!r:.60}")
+    for at, row in enumerate(scenes):
+        if not isinstance(row, Mapping):
+            raise PredictorError(f"card.scenes[{at}] must be an object, got {row!r:.60}")
+        marks = row.get("hashes", {})
+        if not isinstance(marks, Mapping) or not all(isinstance(m, str) for m in marks.values()):
+            raise PredictorError(
+                f"card.scenes[{at}].hashes must be texts by name, got {marks!r:.60}"
+            )
+
+
+def load_predictor(path: str | Path) -> ViewPredictor:
+    """Read a predictor; another schema, a missing entry or a number that is none is refused."""
+    return predictor_from_json(_read(Path(path)), str(path))
+
+
+def predictor_from_json(content: object, where: str) -> ViewPredictor:
+    """The predictor that `to_json` described; `where` names it in messages."""
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise PredictorError(f"{where} is no view predictor.\n  `splatcert learn` makes one.")
+    if content.get("version") != VERSION:
+        raise PredictorError(
+            f"{where} has version {content.get('version')!r}, this program reads {VERSION}.\n"
+            "  Learn it again with this version."
+        )
+    reader = _Reader(content, where)
+    check_schema(reader.names("features"), where)
+    try:
+        return ViewPredictor(
+            weights=np.array(reader.numbers("weights")),
+            intercept=reader.number("intercept"),
+            magnitude=reader.number("magnitude"),
+            lambda_a=reader.fraction("lambda_a"),
+            lambda_b=reader.fraction("lambda_b"),
+            ridge=reader.number("ridge"),
+            beta=parse_level(reader.text("beta"), "beta"),
+            card=reader.card(),
+        )
+    except (PredictorError, LevelError) as error:
+        message = str(error)
+        raise (error if message.startswith(where) else PredictorError(f"{where}: {message}")) from (
+            None
+        )
+
+
+def _read(path: Path) -> object:
+    try:
+        if ordinary(path).stat().st_size > MAX_BYTES:
+            raise PredictorError(f"{path} is too large for a view predictor")
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise PredictorError(
+            f"cannot read the view predictor {path}: {error.strerror or error}.\n"
+            "  `splatcert learn` makes one."
+        ) from error
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise PredictorError(f"{path} is not valid JSON: {error}.\n  Copy it again.") from None
+
+
+class _Reader:
+    """Values of a parsed file, checked as they are taken."""
+
+    def __init__(self, content: Mapping[str, Any], where: str) -> None:
+        self._content, self._where = content, where
+
+    def _take(self, key: str, what: str, kind: type | tuple[type, ...]) -> Any:
+        value = self._content.get(key)
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise self._wrong(key, what, value)
+        return value
+
+    def _wrong(self, key: str, what: str, value: object) -> PredictorError:
+        return PredictorError(f"{self._where}: {key} must be {what}, got {value!r:.60}")
+
+    def number(self, key: str) -> float:
+        return self._finite(key, self._take(key, "a number", (int, float)))
+
+    def numbers(self, key: str) -> list[float]:
+        values = self._take(key, "a list of numbers", list)
+        if any(isinstance(v, bool) or not isinstance(v, (int, float)) for v in values):
+            raise self._wrong(key, "a list of numbers", values)
+        return [self._finite(key, value) for value in values]
+
+    def _finite(self, key: str, value: float) -> float:
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if not math.isfinite(number):
+            raise self._wrong(key, "finite", value)
+        return number
+
+    def text(self, key: str) -> str:
+        return self._take(key, "text", str)
+
+    def fraction(self, key: str) -> Fraction:
+        text = self.text(key)
+        top, _, bottom = text.partition("/")
+        digits = top + (bottom or "1")
+        if not (digits.isascii() and digits.isdecimal() and len(digits) < 20 and int(bottom or 1)):
+            raise self._wrong(key, "a fraction such as 3/4", text)
+        return Fraction(int(top), int(bottom or 1))
+
+    def names(self, key: str) -> Sequence[str]:
+        values = self._take(key, "a list of names", list)
+        if not all(isinstance(value, str) for value in values):
+            raise SchemaError(f"{self._where}: {key} must be a list of names")
+        return values
+
+    def card(self) -> Mapping[str, Any]:
+        card = self._take("card", "an object", dict)
+        try:
+            json.dumps(card, allow_nan=False)
+        except ValueError:
+            raise self._wrong("card", "made of finite numbers", "NaN or infinity") from None
+        return card
+
+
+def _descriptors(descriptors: ArrayLike) -> NDArray[np.float64]:
+    table = np.asarray(descriptors, dtype=np.float64)
+    if table.ndim not in (1, 2) or table.shape[-1] != len(FEATURE_NAMES):
+        raise PredictorError(
+            f"a descriptor has {len(FEATURE_NAMES)} features, got shape {table.shape}"
+        )
+    if not np.isfinite(table).all():
+        raise PredictorError("descriptors must be finite")
+    return table
+
+
+Shipped = Literal["default", "strict", "reverse"]
+"""Learned on all our captures, without Mip-NeRF 360, without Tanks & Temples and Deep Blending."""
+PREDICTORS = Path(__file__).parents[1] / "predictors"
+
+
+def shipped_predictor(name: Shipped = "default") -> ViewPredictor:
+    """A predictor in the package."""
+    return load_predictor(PREDICTORS / f"{name}.json")

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A scene's views in numbers: what the predictor learns from and every table is made of.
+
+`views.npz` keeps one row a view instead of its pixels. It is an ordinary NumPy archive
+without Python objects, with a schema version and the hashes of what it was computed from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from splatcert.conformal.levels import Level, parse_level
+from splatcert.difficulty.factor import LAMBDA_GRID
+from splatcert.errors import InputError
+from splatcert.storage.arrays import read_archive, unusable, write_archive
+
+FORMAT = "splatcert views"
+VERSION = 1
+MOST = 1e30
+"""Largest oracle factor; sums of squares of more leave the range of numbers."""
+Views = Literal["training", "held-out"]
+NUMBERS = ("descriptors", "oracle", "field_means", "pixels", "psnr")
+
+
+class ViewTableError(InputError):
+    """Per-view arrays that do not fit together."""
+
+
+@dataclass(frozen=True, eq=False)
+class ViewTable:
+    """One row a view."""
+
+    names: tuple[str, ...]
+    descriptors: NDArray[np.float64]
+    """z_v, [n, features]."""
+    oracle: NDArray[np.float64]
+    """a*_v at b~(lambda_b), [n, betas, lambdas]; NaN where labels were not used.
+
+    At lambda_b = 0 the shape is flat, and this is the score of the constant scale.
+    """
+    field_means: NDArray[np.float64]
+    """Mean of the rendered residual field b, [n]."""
+    pixels: NDArray[np.int64]
+    """Pixels that count, [n]."""
+    psnr: NDArray[np.float64]
+    """[n]; NaN where unknown."""
+
+    def __post_init__(self) -> None:
+        for name in NUMBERS:
+            dtype = np.int64 if name == "pixels" else np.float64
+            values = np.array(getattr(self, name), dtype=dtype)
+            values.setflags(write=False)
+            object.__setattr__(self, name, values)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+@dataclass(frozen=True, eq=False)
+class SceneViews:
+    """The training views (described out of fold) and held-out views of one scene."""
+
+    scene: str
+    schema: tuple[str, ...]
+    """Names of the descriptor's features, in order."""
+    betas: tuple[Fraction, ...]
+    training: ViewTable
+    held_out: ViewTable
+    hashes: Mapping[str, str]
+    """SHA-256 of splats, photos and poses, by name."""
+
+    def __post_init__(self) -> None:
+        for role, table in self._tables():
+            self._check(role, table)
+
+    def views(self, which: Views) -> ViewTable:
+        """The table of one group of views."""
+        return self.training if which == "training" else self.held_out
+
+    def oracle(self, which: Views, beta: Level, lambda_b: Fraction | float) -> NDArray[np.float64]:
+        """a*_v of one group of views at one beta and one shape, [n]."""
+        level = parse_level(beta, "beta")
+        if level not in self.betas:
+            known = ", ".join(map(str, self.betas))
+            raise ViewTableError(f"scene {self.scene} has no targets at beta = {level}: {known}")
+        if lambda_b not in LAMBDA_GRID:
+            known = ", ".join(map(str, LAMBDA_GRID))
+            raise ViewTableError(f"there are no targets at lambda_b = {lambda_b}, only at {known}")
+        at = self.betas.index(level), LAMBDA_GRID.index(Fraction(lambda_b))
+        return self.views(which).oracle[:, at[0], at[1]]
+
+    def save(self, path: Path) -> None:
+        """Write the archive, whole or not at all; equal contents give equal bytes."""
+        arrays: dict[str, Any] = {
+            "format": np.array(FORMAT),
+            "version": np.array(VERSION),
+            "scene": np.array(self.scene),
+            "schema": np.array(self.schema, dtype=np.str_),
+            "betas": np.array([str(beta) for beta in self.betas], dtype=np.str_),
+            "lambdas": np.array([str(value) for value in LAMBDA_GRID], dtype=np.str_),
+            "hash_names": np.array(sorted(self.hashes), dtype=np.str_),
+            "hashes": np.array([self.hashes[n] for n in sorted(self.hashes)], dtype=np.str_),
+        }
+        for role, table in self._tables():
+            arrays[f"{role}_names"] = np.array(table.names, dtype=np.str_)
+            arrays |= {f"{role}_{name}": getattr(table, name) for name in NUMBERS}
+        write_archive(path, arrays)
+
+    @classmethod
+    def load(cls, path: Path) -> SceneViews:
+        """Read an archive that `save` wrote; no Python object is ever loaded."""
+        arrays = read_archive(path, "views")
+        try:
+            if str(arrays["format"]) != FORMAT or int(arrays["version"]) != VERSION:
+                found = f"{arrays['format']} {arrays['version']}"
+                raise ViewTableError(f"it is {found!r}, this program reads '{FORMAT} {VERSION}'")
+            return _scene_views(arrays)
+        except (KeyError, ValueError, TypeError) as error:
+            raise unusable(path, "views", error) from error
+
+    def _tables(self) -> tuple[tuple[str, ViewTable], tuple[str, ViewTable]]:
+        return ("training", self.training), ("held_out", self.held_out)
+
+    def _check(self, role: str, table: ViewTable) -> None:
+        n = len(table)
+        expected = {
+            "descriptors": (n, len(self.schema)),
+            "oracle": (n, len(self.betas), len(LAMBDA_GRID)),
+            "field_means": (n,),
+            "pixels": (n,),
+            "psnr": (n,),
+        }
+        for name, shape in expected.items():
+            found = getattr(table, name).shape
+            if found != shape:
+                raise ViewTableError(
+                    f"{role} views of scene {self.scene}: {name} is {found}, expected {shape}"
+                )
+        if len(set(table.names)) != n:
+            raise ViewTableError(f"{role} views of scene {self.scene}: names are not unique")
+        if not np.isfinite(table.descriptors).all():
+            raise ViewTableError(f"{role} views of scene {self.scene}: a descriptor is not finite")
+        large = np.isfinite(table.oracle) & (table.oracle > MOST)
+        impossible = (table.oracle < 0) | large
+        if impossible.any() or (table.pixels < 1).any():
+            raise ViewTableError(
+                f"{role} views of scene {self.scene}: oracle factors must be 0 to {MOST:g}, "
+                "and every view needs pixels"
+            )
+
+
+def _scene_views(arrays: Mapping[str, NDArray[Any]]) -> SceneViews:
+    lambdas, ours = _texts(arrays["lambdas"]), tuple(str(value) for value in LAMBDA_GRID)
+    if lambdas != ours:
+        raise ViewTableError(f"its shrinkages are not {', '.join(ours)}")
+    keys, values = _texts(arrays["hash_names"]), _texts(arrays["hashes"])
+    return SceneViews(
+        scene=str(arrays["scene"]),
+        schema=_texts(arrays["schema"]),
+        betas=tuple(parse_level(text, "beta") for text in _texts(arrays["betas"])),
+        training=_table(arrays, "training"),
+        held_out=_table(arrays, "held_out"),
+        hashes=dict(zip(keys, values, strict=True)),
+    )
+
+
+def _table(arrays: Mapping[str, NDArray[Any]], role: str) -> ViewTable:
+    numbers = {name: arrays[f"{role}_{name}"] for name in NUMBERS}
+    return ViewTable(names=_texts(arrays[f"{role}_names"]), **numbers)
+
+
+def _texts(array: NDArray[Any]) -> tuple[str, ...]:
+    if array.ndim != 1 or array.dtype.kind != "U":
+        raise ViewTableError(f"a list of names is expected, got {array.dtype} {array.shape}")
+    return tuple(str(text) for text in array)

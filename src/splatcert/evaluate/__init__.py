@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Evidence from stored per-view arrays. NumPy and SciPy only."""

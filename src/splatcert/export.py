@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a certificate knows of every Gaussian, in files that other tools open."""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from splatcert.certificate.certificate import Certificate
+from splatcert.difficulty.factor import shrink
+from splatcert.errors import InputError
+from splatcert.field.sightings import Sightings
+from splatcert.splats.gaussians import Splats
+from splatcert.splats.harmonics import SH_CONSTANT, basis
+
+STORED = {
+    "exposure": "E, sum of its weights over all training views and pixels",
+    "spread": "0 where it was photographed from one side only, towards 1 from all around",
+    "views_seen": "training views in which it makes up at least a quarter of a pixel",
+    "residual": "mean training residual of the pixels it shows in, RGB from 0 to 1",
+    "field_mean": "residual field carried by it, mean over all directions, RGB from 0 to 1",
+    "uncertainty": "certified half-width where it alone is seen as in training, in a view of "
+    "factor one, RGB from 0 to 1",
+}
+"""Columns that are written, and what they mean."""
+RENDERED = {
+    "opacity": "peak opacity, 0 to 1 (the file's own column of this name is its logit)",
+    "scale_max": "largest standard deviation, in the capture's units",
+    "scale_min": "smallest standard deviation, in the capture's units",
+    "x": "centre",
+    "y": "centre",
+    "z": "centre",
+}
+"""Further names that a rule may use, and what they mean."""
+
+
+def support_columns(
+    certificate: Certificate, report: Callable[[int], None] | None = None
+) -> dict[str, Tensor]:
+    """The columns of `STORED`, [N] each; every training camera is looked through once."""
+    observed, record = certificate.observed, certificate.record
+    support, field = observed.support, observed.field
+    cameras = [view.camera.camera() for view in record.training]
+    sightings = Sightings.of(
+        observed.splats, cameras, backend=record.renderer.backend, report=report
+    )
+    return {
+        "exposure": support.exposure,
+        "spread": support.spread(),
+        "views_seen": torch.from_numpy(sightings.counts()),
+        "residual": support.residual_summary(),
+        "field_mean": field.coefficients[:, 0] * SH_CONSTANT,
+        "uncertainty": uncertainty(certificate),
+    }
+
+
+def uncertainty(certificate: Certificate) -> Tensor:
+    """Half-width q b~ of a pixel that shows one Gaussian from where training views were, [N].
+
+    The shape's mean is that of a usual calibration view, and its view factor one.
+    """
+    observed = certificate.observed
+    coefficients = observed.field.coefficients
+    towards = normalize(observed.support.direction.to(coefficients), dim=1)
+    values = (coefficients * basis(towards, observed.field.degree)).sum(1)
+    unseen = towards.norm(dim=1) == 0
+    values = torch.where(unseen, coefficients[:, 0] * SH_CONSTANT, values)
+    usual = float(np.median(certificate.views.held_out.field_means))
+    shape = shrink(values.clamp(min=0), usual, certificate.rule.lambda_b)
+    return shape * certificate.threshold
+
+
+def rule_columns(splats: Splats, stored: dict[str, Tensor]) -> dict[str, Tensor]:
+    """All columns that a rule may name."""
+    scales = splats.scales
+    rendered = {
+        "opacity": splats.opacities,
+        "scale_max": scales.amax(1),
+        "scale_min": scales.amin(1),
+        **dict(zip("xyz", splats.means.unbind(1), strict=True)),
+    }
+    own = {name: column for name, column in splats.extra.items() if name.isidentifier()}
+    return {**own, **rendered, **stored}
+
+
+def with_columns(splats: Splats, stored: dict[str, Tensor]) -> Splats:
+    """The splats with these columns; a column of the same name is replaced."""
+    return replace(splats, extra={**splats.extra, **stored})
+
+
+def with_colours(splats: Splats, colours: Tensor) -> Splats:
+    """The same shapes in flat colours, [N, 3] in [0, 1], the same from every side."""
+    sh = torch.zeros_like(splats.sh)
+    sh[:, 0] = (colours.to(sh) - 0.5) / SH_CONSTANT
+    return replace(splats, sh=sh)
+
+
+LONGEST = 500
+LARGEST = sys.float_info.max
+COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}
+COMPUTED: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: np.divide,
+}
+GRAMMAR = (
+    "  A rule compares columns and numbers (< <= > >= == !=), may compute with + - * /, and\n"
+    '  joins comparisons by and, or, not: "views_seen >= 3 and opacity > 0.05".'
+)
+Values = NDArray[np.float64] | float
+
+
+class RuleError(InputError):
+    """A rule that cannot be understood."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A parsed rule."""
+
+    text: str
+    tree: ast.expr
+
+    @classmethod
+    def parse(cls, text: str) -> Rule:
+        """The rule of a text, refused where it is none."""
+        if not text.strip():
+            raise RuleError(f"the rule is empty.\n{GRAMMAR}")
+        if len(text) > LONGEST:
+            raise RuleError(f"the rule has {len(text)} characters; at most {LONGEST} are read.")
+        try:
+            tree = ast.parse(text.strip(), mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            raise RuleError(f"the rule {text!r} cannot be read.\n{GRAMMAR}") from None
+        return cls(text, tree)
+
+    def apply(self, columns: Mapping[str, NDArray[np.generic]]) -> NDArray[np.bool_]:
+        """Which rows satisfy it, [N]."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            chosen = self._truth(self.tree, columns)
+        count = len(next(iter(columns.values())))
+        return np.broadcast_to(np.asarray(chosen, dtype=bool), (count,))
+
+    def _truth(self, node: ast.expr, columns: Mapping[str, NDArray[np.generic]]) -> Any:
+        if isinstance(node, ast.BoolOp):
+            parts = [self._truth(part, columns) for part in node.values]
+            join = np.logical_and if isinstance(node.op, ast.And) else np.logical_or
+            return join.reduce(np.broadcast_arrays(*parts))
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return np.logical_not(self._truth(node.operand, columns))
+        if isinstance(node, ast.Compare):
+            return self._comparison(node, columns)
+        raise self._wrong(node, "is no comparison")
+
+    def _comparison(self, node: ast.Compare, columns: Mapping[str, NDArray[np.generic]]) -> Any:
+        """Also of several in a row, as in `1 < x < 2`."""
+        sides = [self._value(side, columns) for side in (node.left, *node.comparators)]
+        found = True
+        for kind, left, right in zip(node.ops, sides[:-1], sides[1:], strict=True):
+            if type(kind) not in COMPARED:
+                raise self._wrong(node, "is no comparison of numbers")
+            found = np.logical_and(found, COMPARED[type(kind)](left, right))
+        return found
+
+    def _value(self, node: ast.expr, columns: Mapping[str, NDArray[np.generic]]) -> Values:
+        if isinstance(node, ast.Name):
+            return self._column(node.id, columns)
+        if isinstance(node, ast.Constant):
+            number = node.value
+            if isinstance(number, (int, float)) and not isinstance(number, bool):
+                return float(number) if abs(number) <= LARGEST else math.inf
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
+            value = self._value(node.operand, columns)
+            return np.negative(value) if isinstance(node.op, ast.USub) else value
+        if isinstance(node, ast.BinOp) and type(node.op) in COMPUTED:
+            left, right = (self._value(side, columns) for side in (node.left, node.right))
+            return COMPUTED[type(node.op)](left, right)
+        raise self._wrong(node, "is neither a column nor a number")
+
+    def _column(self, name: str, columns: Mapping[str, NDArray[np.generic]]) -> Values:
+        if name in columns:
+            return columns[name].astype(np.float64)
+        near = get_close_matches(name, columns, n=1)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        raise RuleError(
+            f"the rule names {name!r}, and there is no such column.{hint}\n"
+            f"  There are {', '.join(sorted(columns))}."
+        )
+
+    def _wrong(self, node: ast.expr, why: str) -> RuleError:
+        part = ast.get_source_segment(self.text.strip(), node) or self.text
+        return RuleError(f"in the rule {self.text!r}, {part!r} {why}.\n{GRAMMAR}")

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `--cameras` asks for: views of the capture, a path through them, or a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+from splatcert.camera import Camera
+from splatcert.errors import OptionError
+from splatcert.scene.camera_paths import orbit, spline
+from splatcert.scene.load import parse_scale
+from splatcert.scene.pixels import reduced_size
+from splatcert.scene.readers.camera_files import read_cameras
+
+PATHS = {"orbit": orbit, "spline": spline}
+VIEWS = ("held-out", "training", "all")
+FILM_FPS, SLIDES_FPS = 30, 4
+Cameras = dict[str, Camera]
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Cameras by name, in order, and what they are in words."""
+
+    cameras: Cameras
+    words: str
+    is_path: bool
+
+    @property
+    def fps(self) -> int:
+        """Frames per second of a film, unless told: single views are looked at one by one."""
+        return FILM_FPS if self.is_path else SLIDES_FPS
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """The views of a capture to choose from."""
+
+    training: Mapping[str, Camera]
+    held_out: Mapping[str, Camera]
+
+    def views(self, which: str) -> Cameras:
+        """Training views, held-out ones, or both in order of their names."""
+        if which == "all":
+            both = {**self.training, **self.held_out}
+            return {name: both[name] for name in sorted(both)}
+        return dict(self.training if which == "training" else self.held_out)
+
+
+def is_named(asked: str) -> bool:
+    """Whether these cameras come from the capture, not from a file."""
+    return asked in VIEWS or asked in PATHS
+
+
+def choose(asked: str, pool: Pool | None, *, fps: int, seconds: float | None) -> Choice:
+    """The cameras that are asked for."""
+    if not is_named(asked):
+        if not Path(asked).exists():
+            near = get_close_matches(asked, (*VIEWS, *PATHS), n=1)
+            raise OptionError(
+                f"--cameras {asked}: no such file or folder."
+                + (f" Did you mean {near[0]}?\n" if near else "\n")
+                + f"  Give a file of cameras, or one of {', '.join((*VIEWS, *PATHS))}."
+            )
+        cameras = read_cameras(Path(asked))
+        return Choice(cameras, f"{len(cameras)} of {asked}", False)
+    if pool is None:
+        raise OptionError(
+            f"--cameras {asked} needs the views of a capture: give --data, or a file of cameras."
+        )
+    if asked in VIEWS:
+        cameras = pool.views(asked)
+        if not cameras:
+            raise OptionError(f"there is no {asked} view.\n  Try --cameras all.")
+        return Choice(cameras, f"{len(cameras)} {asked} views", False)
+    frames = PATHS[asked](list(pool.training.values()), fps=fps, seconds=seconds)
+    named = {f"{asked}_{index:04d}": camera for index, camera in enumerate(frames)}
+    around = {"orbit": "an orbit around", "spline": "a spline through"}[asked]
+    return Choice(named, f"{len(named)} frames of {around} the training cameras", True)
+
+
+def resized(cameras: Mapping[str, Camera], resolution: str | int | None) -> Cameras:
+    """Cameras at most this large: a long side in pixels, or a factor."""
+    scale = parse_scale(resolution)
+    if scale is None:
+        return dict(cameras)
+    found = {}
+    for name, camera in cameras.items():
+        size = camera.width, camera.height
+        times = min(1.0, scale / max(size)) if isinstance(scale, int) else float(scale)
+        found[name] = camera if times == 1 else camera.resized(*reduced_size(size, times))
+    return found

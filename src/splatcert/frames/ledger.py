@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which frames of a rendering are done, so that one that was stopped goes on."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from splatcert.storage.whole import write_text_whole
+
+LEDGER = ".frames.jsonl"
+Row = dict[str, Any]
+
+
+class FrameLedger:
+    """One line a finished frame: what it was made from, its files, its row of the table."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._done: dict[str, tuple[str, Row]] = {}
+        path = folder / LEDGER
+        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+        for line in lines:
+            try:
+                entry = json.loads(line)
+                self._done[entry["row"]["name"]] = (entry["key"], entry["row"])
+            except (ValueError, KeyError, TypeError):
+                continue  # a line that was being written when the process was stopped
+
+    def finished(self, name: str, key: str) -> Row | None:
+        """The row of a frame made from the same things, if its files are still there."""
+        stored, row = self._done.get(name, ("", {}))
+        if stored != key or not all((self._folder / file).is_file() for file in files_of(row)):
+            return None
+        return row
+
+    def add(self, key: str, row: Row) -> None:
+        """Enter a frame whose files have been written."""
+        self._done[row["name"]] = (key, row)
+        with (self._folder / LEDGER).open("a", encoding="utf-8") as file:
+            # A line break first: an earlier process may have been stopped within a line.
+            file.write("\n" + json.dumps({"key": key, "row": row}) + "\n")
+
+
+def files_of(row: Row) -> list[str]:
+    """Files of a frame, below the output folder."""
+    return list(row.get("files", {}).values())
+
+
+def key_of(*parts: object) -> str:
+    """One hash over all that decides a frame's pixels and files."""
+    return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()
+
+
+def write_tables(folder: Path, rows: Sequence[Row]) -> list[Path]:
+    """`frames.json` with everything, `frames.csv` for spreadsheets."""
+    whole, sheet = folder / "frames.json", folder / "frames.csv"
+    write_text_whole(whole, json.dumps(list(rows), indent=1) + "\n")
+    text = io.StringIO()
+    names = [name for name in rows[0] if name not in ("files", "reasons")]
+    names += ["reasons"] if "reasons" in rows[0] else []
+    writer = csv.DictWriter(text, names, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        reasons = {"reasons": "; ".join(row["reasons"])} if "reasons" in row else {}
+        writer.writerow({**row, **reasons})
+    write_text_whole(sheet, text.getvalue())
+    return [whole, sheet]

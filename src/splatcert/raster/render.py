@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The linear renderer as a protocol, and the choice of a back end.
+
+A view of fixed splats is one linear operator A with entries w = alpha * T
+(eq:gs-render): `composite` applies it, `scatter` its transpose, `normal` both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from splatcert.camera import Camera
+from splatcert.errors import InputError
+from splatcert.raster.view import View
+from splatcert.splats.gaussians import Splats
+
+Backend = Literal["cpu", "reference", "cuda"]
+BACKENDS: tuple[Backend, ...] = ("cpu", "reference", "cuda")
+
+
+class BackendError(InputError):
+    """The back end asked for cannot run here."""
+
+
+@dataclass(frozen=True, eq=False)
+class Render:
+    """One picture: colour on the background, accumulated opacity, expected depth."""
+
+    rgb: Tensor
+    """[H, W, 3], not clamped from above."""
+    alpha: Tensor
+    """[H, W]."""
+    depth: Tensor
+    """[H, W], alpha-normalised camera z; 0 where nothing was hit."""
+
+
+def _openers() -> dict[str, Callable[[Splats, Camera], View]]:
+    """Back ends by name; a module is imported only when its back end is asked for."""
+
+    def reference(splats: Splats, camera: Camera) -> View:
+        from splatcert.raster.reference import ReferenceView
+
+        return ReferenceView(splats, camera)
+
+    def cpu(splats: Splats, camera: Camera) -> View:
+        from splatcert.raster.native import NativeView
+
+        return NativeView(splats, camera)
+
+    def cuda(splats: Splats, camera: Camera) -> View:
+        from splatcert.raster.cuda import CudaView
+
+        return CudaView(splats, camera)
+
+    return {"reference": reference, "cpu": cpu, "cuda": cuda}
+
+
+def open_view(splats: Splats, camera: Camera, backend: Backend = "cpu") -> View:
+    """Project, cull and sort the splats for one camera."""
+    openers = _openers()
+    if backend not in openers:
+        raise BackendError(f"unknown back end {backend!r}; choose one of {', '.join(openers)}")
+    return openers[backend](splats, camera)
+
+
+def render(
+    splats: Splats,
+    camera: Camera,
+    *,
+    background: tuple[float, float, float] = (0.0, 0.0, 0.0),
+    backend: Backend = "cpu",
+) -> Render:
+    """Colour, opacity and depth of one view, in one pass."""
+    view = open_view(splats, camera, backend)
+    depths = view.depths()
+    ones = torch.ones_like(depths)
+    values = torch.cat([view.colours(), depths[:, None], ones[:, None]], dim=1)
+    image = view.composite(values)
+    alpha = image[..., 4]
+    backdrop = torch.tensor(background, dtype=image.dtype, device=image.device)
+    rgb = image[..., :3] + (1 - alpha)[..., None] * backdrop
+    hit = alpha > 1e-6
+    depth = torch.where(hit, image[..., 3] / alpha.clamp(min=1e-6), torch.zeros_like(alpha))
+    return Render(rgb=rgb, alpha=alpha, depth=depth)

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cameras from any file that holds some, without their photos; and back to files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from splatcert.camera import Camera
+from splatcert.errors import InputError
+from splatcert.scene.dataset import Shot
+from splatcert.scene.readers.colmap import find_model, lens_of, read_colmap
+from splatcert.scene.readers.colmap_text import text_model
+from splatcert.scene.readers.transforms import read_frames
+from splatcert.storage.schema import MAX_JSON, load_json
+from splatcert.storage.whole import ordinary, write_text_whole
+
+KNOWN = (
+    "  Known are cameras.json (Inria's, or ours), transforms.json, and a COLMAP reconstruction\n"
+    "  (its folder, or cameras and images as .bin or .txt inside)."
+)
+
+
+def read_cameras(path: Path) -> dict[str, Camera]:
+    """Cameras by name, in the order of the file. A distorted lens becomes its pinhole."""
+    if path.is_dir():
+        folder = find_model(path)
+        if folder is None:
+            raise CameraListError(f"{path} is a folder without cameras.\n{KNOWN}")
+        return _colmap(folder)
+    if not path.exists():
+        raise CameraListError(f"{path}: no such file or folder.\n{KNOWN}")
+    if path.suffix in (".bin", ".txt"):
+        return _colmap(path.parent)
+    if path.suffix != ".json":
+        raise CameraListError(f"{path} is no file of cameras.\n{KNOWN}")
+    if path.name.startswith("transforms"):
+        return _pinholes(read_frames(load_json(path), lambda folder, file: None))
+    return read_camera_list(path)
+
+
+def write_cameras(folder: Path, cameras: Mapping[str, Camera]) -> list[Path]:
+    """`cameras.json` and a COLMAP text model in `sparse/0`; returns what was written."""
+    written = [folder / "cameras.json"]
+    write_camera_list(written[0], cameras)
+    (folder / "sparse/0").mkdir(parents=True, exist_ok=True)
+    for name, text in text_model(cameras).items():
+        written.append(folder / "sparse/0" / name)
+        write_text_whole(written[-1], text)
+    return written
+
+
+def _colmap(folder: Path) -> dict[str, Camera]:
+    model = read_colmap(folder)
+    lenses = {key: lens_of(camera, folder, folder) for key, camera in model.cameras.items()}
+    return _pinholes(
+        Shot(image.name, lenses[image.camera_id], image.world_to_camera, "", image.name)
+        for image in model.images
+    )
+
+
+def _pinholes(shots: Iterable[Shot]) -> dict[str, Camera]:
+    return {shot.name: shot.camera(shot.lens) for shot in shots}
+
+
+FIELDS = ("img_name", "width", "height", "position", "rotation", "fx", "fy")
+
+
+class CameraListError(InputError):
+    """A list of cameras that cannot be used."""
+
+
+def read_camera_list(path: Path) -> dict[str, Camera]:
+    """Cameras by name, in the order of the file.
+
+    `rotation` is camera-to-world in OpenCV axes and `position` the centre. Inria's files
+    have no principal point: it is in the middle unless `cx` and `cy` are there.
+    """
+    try:
+        if ordinary(path).stat().st_size > MAX_JSON:
+            raise CameraListError(f"{path} has more than {MAX_JSON} bytes: is it the right file?")
+        entries = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CameraListError(f"cannot read {path}: {error.strerror}.") from None
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise CameraListError(f"{path} is not JSON: {error}.") from None
+    if not isinstance(entries, list) or not entries:
+        raise CameraListError(
+            f"{path} is not a list of cameras.\n"
+            f"  Each entry needs {', '.join(FIELDS)}, as in Inria's cameras.json."
+        )
+    cameras = {}
+    for index, entry in enumerate(entries):
+        name, camera = _camera(entry, f"{path}, camera {index}")
+        if name in cameras:
+            raise CameraListError(f"{path}, camera {index}: a second {name!r}.\n  Rename one.")
+        cameras[name] = camera
+    return cameras
+
+
+def _camera(entry: Any, where: str) -> tuple[str, Camera]:
+    missing = [key for key in FIELDS if not isinstance(entry, dict) or key not in entry]
+    if missing:
+        raise CameraListError(f"{where}: no {', '.join(missing)}.")
+    try:
+        rotation = np.array(entry["rotation"], dtype=np.float64).reshape(3, 3)
+        centre = np.array(entry["position"], dtype=np.float64).reshape(3)
+        fx, fy = float(entry["fx"]), float(entry["fy"])
+        width, height = int(entry["width"]), int(entry["height"])
+        cx, cy = float(entry.get("cx", width / 2)), float(entry.get("cy", height / 2))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise CameraListError(f"{where}: {error}.") from None
+    pose = np.eye(4)
+    with np.errstate(over="ignore", invalid="ignore"):  # the camera refuses what is not finite
+        pose[:3, :3], pose[:3, 3] = rotation.T, -rotation.T @ centre
+    try:
+        camera = Camera(
+            world_to_camera=pose,
+            fx=fx,
+            fy=fy,
+            cx=cx,
+            cy=cy,
+            width=width,
+            height=height,
+        )
+    except InputError as error:
+        raise CameraListError(f"{where}: {error}") from None
+    return str(entry["img_name"]), camera
+
+
+def write_camera_list(path: Path, cameras: Mapping[str, Camera]) -> None:
+    """The same format, with the principal point added."""
+    entries = [
+        {
+            "id": index,
+            "img_name": name,
+            "width": camera.width,
+            "height": camera.height,
+            "position": camera.centre.tolist(),
+            "rotation": camera.world_to_camera[:3, :3].T.tolist(),
+            "fx": float(camera.fx),
+            "fy": float(camera.fy),
+            "cx": float(camera.cx),
+            "cy": float(camera.cy),
+        }
+        for index, (name, camera) in enumerate(cameras.items())
+    ]
+    write_text_whole(path, json.dumps(entries, indent=1) + "\n")

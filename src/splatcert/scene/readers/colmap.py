@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""COLMAP reconstructions: where they are, what they hold, and which lenses can be used.
+
+COLMAP's conventions are ours: world-to-camera poses, OpenCV axes, the corner of
+the picture at (0, 0), so pixel centres lie at +0.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from splatcert.errors import InputError
+from splatcert.scene.dataset import SparsePoints
+from splatcert.scene.lens import Lens, LensError
+
+MODEL_FOLDERS = ("sparse/0", "sparse", "colmap/sparse/0", ".")
+"""Where a reconstruction is looked for below a dataset, in this order."""
+MODELS: dict[int, tuple[str, int]] = {
+    0: ("SIMPLE_PINHOLE", 3),
+    1: ("PINHOLE", 4),
+    2: ("SIMPLE_RADIAL", 4),
+    3: ("RADIAL", 5),
+    4: ("OPENCV", 8),
+    5: ("OPENCV_FISHEYE", 8),
+    6: ("FULL_OPENCV", 12),
+    7: ("FOV", 5),
+    8: ("SIMPLE_RADIAL_FISHEYE", 4),
+    9: ("RADIAL_FISHEYE", 5),
+    10: ("THIN_PRISM_FISHEYE", 12),
+    11: ("RAD_TAN_THIN_PRISM_FISHEYE", 16),
+    12: ("SIMPLE_DIVISION", 4),
+    13: ("DIVISION", 5),
+    14: ("SIMPLE_FISHEYE", 3),
+    15: ("FISHEYE", 4),
+    16: ("EUCM", 6),
+    17: ("EQUIRECTANGULAR", 2),
+}
+"""Name and number of parameters of each camera model, by COLMAP's id."""
+PINHOLE = {"SIMPLE_PINHOLE", "PINHOLE"}
+BROWN = {"SIMPLE_RADIAL", "RADIAL", "OPENCV", "FULL_OPENCV"}
+FISHEYE = {
+    "OPENCV_FISHEYE",
+    "SIMPLE_RADIAL_FISHEYE",
+    "RADIAL_FISHEYE",
+    "SIMPLE_FISHEYE",
+    "FISHEYE",
+}
+ONE_FOCAL = {
+    "SIMPLE_PINHOLE",
+    "SIMPLE_RADIAL",
+    "RADIAL",
+    "SIMPLE_RADIAL_FISHEYE",
+    "RADIAL_FISHEYE",
+    "SIMPLE_FISHEYE",
+}
+
+
+class ColmapError(InputError):
+    """A reconstruction that cannot be read."""
+
+
+@dataclass(frozen=True)
+class ColmapCamera:
+    """One physical camera, as stored."""
+
+    id: int
+    model: str
+    width: int
+    height: int
+    params: tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ColmapImage:
+    """One registered photo, as stored."""
+
+    id: int
+    name: str
+    camera_id: int
+    quaternion: NDArray[np.float64]
+    """World to camera, w x y z, [4]."""
+    translation: NDArray[np.float64]
+    """[3]."""
+    points2d: NDArray[np.float64] | None = None
+    """Observed positions in pixels, [M, 2]; read only when asked for."""
+    point_ids: NDArray[np.int64] | None = None
+    """Id of the point behind each of them, -1 for none, [M]."""
+
+    @property
+    def world_to_camera(self) -> NDArray[np.float64]:
+        """Rigid transform, [4, 4]."""
+        w, x, y, z = self.quaternion / np.linalg.norm(self.quaternion)
+        pose = np.eye(4)
+        pose[:3, :3] = [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+        pose[:3, 3] = self.translation
+        return pose
+
+
+@dataclass(frozen=True, eq=False)
+class ColmapModel:
+    """A whole reconstruction."""
+
+    folder: Path
+    cameras: dict[int, ColmapCamera]
+    images: tuple[ColmapImage, ...]
+    """Sorted by name."""
+    points: SparsePoints | None = field(default=None)
+
+
+def find_model(root: Path) -> Path | None:
+    """The first known place below this folder that holds a reconstruction."""
+    for place in MODEL_FOLDERS:
+        folder = root / place
+        # A list called images.txt beside the photos is no reconstruction.
+        stems = ("cameras",) if place == "." else ("cameras", "images")
+        for stem in stems:
+            if any((folder / f"{stem}.{suffix}").is_file() for suffix in ("bin", "txt")):
+                return folder
+    return None
+
+
+def read_colmap(folder: Path | str, *, observations: bool = False) -> ColmapModel:
+    """Read a reconstruction, binary if present, else text; photos are not needed.
+
+    `observations` also keeps the 2D points of every photo, which take most of
+    the memory and which only checks of the poses need.
+    """
+    from splatcert.scene.readers import colmap_binary, colmap_text
+
+    folder = Path(folder)
+    suffix = "bin" if (folder / "images.bin").is_file() else "txt"
+    reader = colmap_binary if suffix == "bin" else colmap_text
+    for stem in ("cameras", "images"):
+        if not (folder / f"{stem}.{suffix}").is_file():
+            raise ColmapError(
+                f"the reconstruction in {folder} has no {stem}.{suffix}.\n"
+                "  A model is cameras, images and points3D, all .bin or all .txt: export it again."
+            )
+    cameras = reader.read_cameras(folder / f"cameras.{suffix}")
+    images = reader.read_images(folder / f"images.{suffix}", observations=observations)
+    _check(folder / f"images.{suffix}", cameras, images)
+    points_file = folder / f"points3D.{suffix}"
+    names = {image.id: image.name for image in images}
+    points = reader.read_points(points_file, names) if points_file.is_file() else None
+    if points is not None:
+        points.check_finite(points_file)
+    return ColmapModel(folder, cameras, tuple(sorted(images, key=lambda i: i.name)), points)
+
+
+def _check(path: Path, cameras: dict[int, ColmapCamera], images: Sequence[ColmapImage]) -> None:
+    """Refuse an empty model, names used twice, unknown cameras and impossible poses."""
+    if not images:
+        raise ColmapError(f"{path} registers no photo.\n  Run the reconstruction again.")
+    seen: set[str] = set()
+    for image in images:
+        if image.name in seen:
+            raise ColmapError(
+                f"the photo name {image.name!r} appears twice in {path}.\n"
+                "  Names must be unique: remove one of the two registrations."
+            )
+        seen.add(image.name)
+        if image.camera_id not in cameras:
+            raise ColmapError(
+                f"photo {image.name!r} was taken by camera {image.camera_id}, "
+                f"but the model has only cameras {sorted(cameras)[:8]}.\n"
+                f"  In {path}.\n"
+                "  cameras and images must come from the same reconstruction: export both again."
+            )
+        with np.errstate(over="ignore"):
+            norm = float(np.linalg.norm(image.quaternion))
+        if not np.isfinite(image.translation).all() or not abs(norm - 1) < 0.05:
+            raise ColmapError(
+                f"photo {image.name!r} has no usable pose: quaternion {image.quaternion.tolist()}, "
+                f"translation {image.translation.tolist()}.\n"
+                f"  In {path}.\n"
+                "  Remove this photo from the reconstruction, or export it again."
+            )
+
+
+def lens_of(camera: ColmapCamera, folder: Path, photos: Path) -> Lens:
+    """The lens of a COLMAP camera, or the command that makes one we can use."""
+    if camera.model not in PINHOLE | BROWN | FISHEYE:
+        undistorted = photos.parent.with_name(photos.parent.name + "_undistorted")
+        raise ColmapError(
+            f"camera {camera.id} in {folder} has model {camera.model}, which is not undistorted "
+            "here.\n  Run:\n"
+            f"  colmap image_undistorter --image_path {photos} --input_path {folder} "
+            f"--output_path {undistorted} --output_type COLMAP\n"
+            f"  and load {undistorted}."
+        )
+    params = list(camera.params)
+    if camera.model in ONE_FOCAL:
+        params.insert(0, params[0])
+    fx, fy, cx, cy, *distortion = params
+    kind = "pinhole"
+    if camera.model in BROWN:
+        kind, distortion = "brown", distortion + [0.0] * max(0, 4 - len(distortion))
+    elif camera.model in FISHEYE:
+        kind, distortion = "fisheye", distortion + [0.0] * (4 - len(distortion))
+    try:
+        return Lens(
+            fx=fx,
+            fy=fy,
+            cx=cx,
+            cy=cy,
+            width=camera.width,
+            height=camera.height,
+            kind=kind,
+            distortion=tuple(distortion),
+        )
+    except LensError as error:
+        raise ColmapError(f"camera {camera.id} in {folder}: {error}") from None

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The capture around one client: frusta of its cameras, the way to each, and what it shows."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from typing import Any, Protocol
+
+import numpy as np
+import viser
+
+from splatcert.viewer.colours import colour_of
+from splatcert.viewer.frame import Card, make_card
+from splatcert.viewer.html import card_words, colour_bar
+from splatcert.viewer.known_views import ROLES, KnownView, Role
+from splatcert.viewer.levels import Promise
+from splatcert.viewer.schedule import Paint
+from splatcert.viewer.shown import Exhibit
+from splatcert.viewer.viewpoint import Array, Viewpoint, viewpoint_of
+
+SIZES: dict[Role, float] = {"training": 0.012, "calibration": 0.025, "unlabelled": 0.025}
+"""Of frusta, over the scene's extent."""
+NEAR = 0.3
+"""Distance of frusta that are not filled, over the scene's extent."""
+PREDICTED, NEEDED = "half-width it gets", "half-width it needs"
+NOWHERE = "choose a view"
+FLIGHT_STEPS, FLIGHT_SECONDS = 18, 0.6
+CARD_WIDTH = 320
+"""In pixels of the browser's."""
+
+
+class Ask(Protocol):
+    """Asks the render loop for something of this client's."""
+
+    def __call__(self, name: str, paint: Paint, *, adapts: bool = False) -> None:
+        """Have it painted soon."""
+        ...
+
+
+class CapturePanel:
+    """Frusta, the list of views, and the card of a chosen one."""
+
+    def __init__(
+        self, exhibit: Exhibit, client: viser.ClientHandle, ask: Ask, promise: Promise
+    ) -> None:
+        self._exhibit, self._client, self._ask, self._promise = exhibit, client, ask, promise
+        self._chosen: KnownView | None = None
+        self._flight: asyncio.Task[None] | None = None
+        self._build_controls()
+        self._places = np.array([view.camera.centre for view in exhibit.views])
+        self._held_out = np.array([view.role != "training" for view in exhibit.views])
+        self._filled = np.zeros(len(exhibit.views), dtype=bool)
+        self._frusta = [self._add_frustum(k, view) for k, view in enumerate(exhibit.views)]
+        self._build_card()
+
+    def leave(self) -> None:
+        """The client has gone."""
+        if self._flight is not None:
+            self._flight.cancel()
+
+    def moved(self, position: Array) -> None:
+        """Leave only the edges of frusta so near that their faces would veil the picture."""
+        far = np.linalg.norm(self._places - position, axis=1) > NEAR * self._exhibit.extent
+        filled = self._held_out & far
+        for index in np.flatnonzero(filled != self._filled):
+            self._frusta[index].variant = "filled" if filled[index] else "wireframe"
+        self._filled = filled
+
+    def promise_changed(self, promise: Promise) -> None:
+        """Other levels: other half-widths and misses."""
+        self._promise = promise
+        self._ask_colours()
+        self._ask_card()
+
+    def _build_controls(self) -> None:
+        gui, views = self._client.gui, self._exhibit.views
+        with gui.add_folder("Cameras"):
+            self._destination = gui.add_dropdown(
+                "Fly to", (NOWHERE, *(view.name for view in sorted(views, key=_ease)))
+            )
+            choices = (PREDICTED, NEEDED) if self._exhibit.gauge.predicted else (NEEDED, PREDICTED)
+            self._colouring = gui.add_dropdown(
+                "Colour",
+                choices,
+                hint="Mean half-width of each view: what it gets at these levels, or what it "
+                "needs at the certified beta, which is known where its photo was used.",
+            )
+            bar = colour_bar(self._exhibit.view_scale, "Mean half-width of a view", "or not known")
+            gui.add_html(bar)
+            for role, words in ROLES.items():
+                if count := sum(view.role == role for view in views):
+                    box = gui.add_checkbox(f"{count} {words}", role != "training")
+                    self._on_toggle(role, box)
+
+        async def choose(_: Any) -> None:
+            for view in views:
+                if view.name == self._destination.value:
+                    self._choose(view)
+
+        async def recolour(_: Any) -> None:
+            self._ask_colours()
+
+        self._destination.on_update(choose)
+        self._colouring.on_update(recolour)
+
+    def _on_toggle(self, role: Role, box: viser.GuiInputHandle[bool]) -> None:
+        async def toggled(_: Any) -> None:
+            for view, frustum in zip(self._exhibit.views, self._frusta, strict=True):
+                if view.role == role:
+                    frustum.visible = box.value
+
+        box.on_update(toggled)
+
+    def _add_frustum(self, index: int, view: KnownView) -> viser.CameraFrustumHandle:
+        place = viewpoint_of(view.camera)
+        frustum = self._client.scene.add_camera_frustum(
+            f"/views/{index}",
+            fov=place.fov,
+            aspect=place.aspect,
+            scale=SIZES[view.role] * self._exhibit.extent,
+            thickness=1.5 if view.role == "training" else 2.5,
+            thickness_units="screen",
+            color=self._colour(view),
+            wxyz=place.wxyz,
+            position=place.position,
+            visible=view.role != "training",
+            cast_shadow=False,
+            receive_shadow=False,
+        )
+
+        async def clicked(_: Any) -> None:
+            self._choose(view)
+
+        frustum.on_click(clicked)
+        return frustum
+
+    def _colour(self, view: KnownView) -> tuple[int, int, int]:
+        predicted = self._colouring.value == PREDICTED
+        half_width = self._promise.threshold * view.factor if predicted else view.needed
+        return colour_of(half_width, self._exhibit.view_scale)
+
+    def _ask_colours(self) -> None:
+        def paint(_: float) -> None:
+            for view, frustum in zip(self._exhibit.views, self._frusta, strict=True):
+                frustum.color = self._colour(view)
+
+        self._ask("colours", paint)
+
+    def _choose(self, view: KnownView) -> None:
+        """Fly there and show it close up; called on the event loop, and does not wait."""
+        self._chosen = view
+        self._ask_card()
+        if self._flight is not None:
+            self._flight.cancel()
+        self._flight = asyncio.get_running_loop().create_task(self._fly(viewpoint_of(view.camera)))
+
+    async def _fly(self, goal: Viewpoint) -> None:
+        camera = self._client.camera
+        here = viewpoint_from(camera)
+        for there in here.flight(goal.shown_in(here.aspect), FLIGHT_STEPS):
+            with self._client.atomic():
+                camera.position = there.position
+                camera.wxyz = there.wxyz
+                camera.fov = there.fov
+            await asyncio.sleep(FLIGHT_SECONDS / FLIGHT_STEPS)
+
+    def _build_card(self) -> None:
+        gui = self._client.gui
+        self._card = gui.add_panel(visible=False)
+        with self._card.add_tab("View"):
+            self._card_words = gui.add_html("")
+            blank = np.zeros((1, 1, 3), dtype=np.uint8)
+            self._pictures = {
+                name: gui.add_image(blank, label=name, visible=False)
+                for name in ("Photo", "Render", "Misses")
+            }
+            close = gui.add_button("Close")
+        self._card.float(x=15, y=-15, width=CARD_WIDTH)
+
+        async def hide(_: Any) -> None:
+            self._chosen, self._card.visible = None, False
+
+        close.on_click(hide)
+
+    def _ask_card(self) -> None:
+        view, promise = self._chosen, self._promise
+        if view is None:
+            return
+
+        def paint(_: float) -> None:
+            exhibit = self._exhibit
+            self._show(view, make_card(exhibit.certificate, view, promise, exhibit.scene))
+
+        self._ask("card", paint)
+
+    def _show(self, view: KnownView, card: Card) -> None:
+        self._card_words.content = card_words(view, card.words, self._promise.threshold)
+        pictures = {"Photo": card.photo, "Render": card.render, "Misses": card.misses}
+        for name, pixels in pictures.items():
+            handle = self._pictures[name]
+            if pixels is not None:
+                handle.image = pixels
+            handle.visible = pixels is not None
+        self._card.visible = True
+
+
+def _ease(view: KnownView) -> tuple[bool, float]:
+    """Hardest first, as far as is known; the rest after them."""
+    unknown = math.isnan(view.needed)
+    return unknown, -view.factor if unknown else -view.needed
+
+
+def viewpoint_from(camera: viser.CameraHandle) -> Viewpoint:
+    """Where a client looks from just now."""
+    return Viewpoint(camera.wxyz, camera.position, camera.fov, camera.aspect)

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A deep ensemble: where models that differ by their seed disagree.
+
+Members may have been trained at a lower resolution than the centre. They are then rendered
+at theirs, since Gaussians thin out when they are looked at more closely than they were
+trained, and the map of their disagreement is enlarged.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import interpolate
+
+from splatcert.camera import Camera
+from splatcert.difficulty.descriptor import EPSILON0
+from splatcert.errors import InputError
+from splatcert.raster.render import render
+from splatcert_bench.baselines.baseline import Fitted, Reading
+
+FEWEST = 2
+
+
+class EnsembleError(InputError):
+    """An ensemble with too few members."""
+
+
+class Moments(NamedTuple):
+    """Of the members' pictures at their own resolution."""
+
+    mean: Tensor
+    """[H, W, 3], in [0, 1]."""
+    deviation: Tensor
+    """Of a sample, largest of the three colours, [H, W]."""
+
+
+class Ensemble:
+    """Standard deviation of the members' pictures, in units of colour."""
+
+    reading: ClassVar[Reading | None] = "gaussian"
+
+    def __init__(self, fitted: Fitted) -> None:
+        if fitted.members is None or len(fitted.members.splats) < FEWEST:
+            found = 0 if fitted.members is None else len(fitted.members.splats)
+            raise EnsembleError(
+                f"an ensemble needs at least {FEWEST} members, got {found}.\n"
+                "  Train more, or leave the ensemble out of the methods."
+            )
+        self._members, self._fitted = fitted.members, fitted
+
+    def moments(self, camera: Camera) -> Moments:
+        """Mean and deviation of all members' pictures of a camera."""
+        own, fitted = self._members.camera(camera), self._fitted
+        pictures = [
+            render(
+                splats, own, background=fitted.observed.background, backend=fitted.backend
+            ).rgb.clamp(0, 1)
+            for splats in self._members.splats
+        ]
+        stack = torch.stack(pictures).double()
+        return Moments(stack.mean(0).float(), stack.std(0, correction=1).amax(2).float())
+
+    def map(self, camera: Camera) -> Tensor:
+        """[H, W] at the camera's own resolution."""
+        deviation = self.moments(camera).deviation
+        return enlarge(deviation, camera).clamp(min=EPSILON0)
+
+
+def enlarge(plane: Tensor, camera: Camera) -> Tensor:
+    """A map [h, w] on the camera's pixels, bilinearly; itself where it is there already."""
+    size = camera.height, camera.width
+    if tuple(plane.shape) == size:
+        return plane
+    return interpolate(plane[None, None], size, mode="bilinear", align_corners=False)[0, 0]

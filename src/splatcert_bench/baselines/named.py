@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Baselines by name: ours, and those of anybody who has a class with a `map` method."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from splatcert.errors import InputError
+from splatcert_bench.baselines.baseline import Baseline, Fitted
+from splatcert_bench.baselines.constant import Constant
+from splatcert_bench.baselines.ensemble import Ensemble
+from splatcert_bench.baselines.gavis import KAPPAS, Visibility
+from splatcert_bench.baselines.gsu import ResidualMap
+
+Maker = Callable[[Fitted], Baseline]
+MAKERS: dict[str, Maker] = {
+    "constant": Constant,
+    "gsu": ResidualMap,
+    **{f"gavis-{kappa}": partial(Visibility, kappa=kappa) for kappa in KAPPAS},
+    "ensemble": Ensemble,
+}
+
+
+class BaselineError(InputError):
+    """A baseline that cannot be found or does not do what it must."""
+
+
+def maker_of(name: str, beside: Path | None = None) -> Maker:
+    """The class behind a name of ours, or behind `module:Class` on the Python path.
+
+    The folder `beside` is looked into first, if it is given.
+    """
+    if name in MAKERS:
+        return MAKERS[name]
+    module, colon, attribute = name.partition(":")
+    if not colon:
+        raise BaselineError(
+            f"there is no baseline {name!r}; ours are {', '.join(MAKERS)}.\n"
+            "  One of your own is given as module:Class."
+        )
+    if beside is not None and str(beside) not in sys.path:
+        sys.path.insert(0, str(beside))
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except Exception as error:  # the module is the user's own and may fail in any way
+        raise BaselineError(
+            f"the baseline {name!r} cannot be imported: {error}.\n"
+            "  Put its module beside the bench's file, or its folder on PYTHONPATH."
+        ) from error
+    if not callable(getattr(found, "map", None)):
+        raise BaselineError(
+            f"the baseline {name!r} has no method map(camera).\n"
+            "  It must be a class that takes a Fitted and returns a positive [H, W] map."
+        )
+    return found

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From stored studies to results: all that is left to the array side, and what things cost."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from splatcert import __version__
+from splatcert_bench.run.fingerprint import read_stamp
+from splatcert_bench.run.layout import Bench, Model
+from splatcert_bench.site.results import write_results
+from splatcert_bench.statistics.evidence import Protocol
+from splatcert_bench.studies.batch import ENSEMBLE_MEAN, MODEL
+from splatcert_bench.studies.counts import RatioCounts, ViewPicture
+from splatcert_bench.studies.study import Study
+
+
+def evaluate(bench: Bench) -> None:
+    """Every table and figure that the studies have the material for."""
+    folder, settings = bench.out / "studies", bench.config.evaluate
+    studies, ratios, pictures = [], {}, []
+    for model in bench.models():
+        for centre in (MODEL, ENSEMBLE_MEAN):
+            key = model.study_key(centre)
+            if not (folder / f"{key}.npz").is_file():
+                continue
+            study = Study.load(folder / f"{key}.npz")
+            studies.append(replace(study, facts={**study.facts, **costs(model)}))
+            ratios[key] = RatioCounts.load(folder / f"{key}.ratios.npz")
+        for path in sorted(folder.glob(f"{model.study_key(MODEL)}.*.picture.npz")):
+            pictures.append(ViewPicture.load(path))
+    write_results(
+        bench.out,
+        studies,
+        ratios,
+        pictures,
+        {"profile": bench.config.profile, "splatcert": __version__},
+        machine(),
+        Protocol(
+            splits=settings.splits,
+            native_splits=settings.native_splits,
+            seed=settings.seed,
+            resamples=settings.bootstrap,
+        ),
+    )
+
+
+def costs(model: Model) -> dict[str, float]:
+    """Latency, and seconds of training and of what comes after it."""
+    bench = model.bench
+    facts: dict[str, float] = json.loads(model.times.read_text())
+    facts["seconds.train"] = training_seconds(model.run)
+    if model.is_main and bench.config.members.count:
+        runs = [bench.member(model.scene, k) for k in range(bench.config.members.count)]
+        facts["seconds.members"] = sum(training_seconds(run) for run in runs)
+    stamp = read_stamp(bench.out / "jobs", f"{model.label}/certify")
+    if stamp is not None:
+        facts["seconds.post"] = stamp.seconds
+    return facts
+
+
+def training_seconds(run: Path) -> float:
+    """Wall time of a run; of one that was resumed, the timed part extrapolated."""
+    record: Any = json.loads((run / "train.json").read_text())
+    timed, steps = record["result"]["steps_timed"], record["request"]["config"]["iterations"]
+    return float(record["result"]["seconds"]) * steps / max(1, timed)
+
+
+def machine() -> dict[str, object]:
+    """Where times were taken."""
+    from splatcert.raster import native
+
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "instructions": native.isa(),
+        "system": platform.system(),
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if "model name" in line)
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()

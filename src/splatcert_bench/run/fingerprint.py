@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stamps: what a finished job was made from, and what it left.
+
+A job is redone only if its fingerprint has changed: its settings, or the content of what it
+was made from. So a bench that was killed goes on, and one whose file was edited redoes what
+the edit touches.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from splatcert import __version__
+from splatcert.certificate.hashes import canonical
+from splatcert.field.fit import one_torch_thread
+from splatcert.storage.whole import file_hash, write_text_whole
+
+
+@dataclass(frozen=True)
+class Task:
+    """One job of a bench."""
+
+    name: str
+    stage: str
+    """Kind of work; jobs of one kind take about as long. Empty where it takes next to nothing."""
+    function: Callable[..., None]
+    arguments: tuple[Any, ...]
+    settings: Mapping[str, Any]
+    """Plain values that decide what comes out."""
+    outputs: tuple[Path, ...]
+    """Files it leaves."""
+    after: tuple[str, ...] = ()
+    """Jobs whose outputs it reads."""
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """Of a finished job."""
+
+    fingerprint: str
+    outputs: Mapping[str, str]
+    """SHA-256 of every file it left, by path inside the bench's folder."""
+    sizes: Mapping[str, int]
+    seconds: float
+
+    def is_intact(self, out: Path) -> bool:
+        """Whether its files are still there, as large as they were."""
+        return all(
+            (path := out / name).is_file() and path.stat().st_size == size
+            for name, size in self.sizes.items()
+        )
+
+
+def perform(stamps: Path, task: Task) -> float | None:
+    """Do the job unless it is done; its seconds, or None where nothing was to do.
+
+    Another process may be at it, as when a node was given up too early: then wait for it.
+    """
+    with _locked(stamps / f".{_file(task.name)}.lock"):
+        fingerprint = fingerprint_of(stamps, task)
+        known = read_stamp(stamps, task.name)
+        if (
+            known is not None
+            and known.fingerprint == fingerprint
+            and known.is_intact(stamps.parent)
+        ):
+            return None
+        started = time.perf_counter()
+        try:
+            with one_torch_thread():
+                task.function(*task.arguments)
+        except Exception:
+            (stamps / f"{_file(task.name)}.error.txt").write_text(traceback.format_exc())
+            raise
+        (stamps / f"{_file(task.name)}.error.txt").unlink(missing_ok=True)
+        seconds = time.perf_counter() - started
+        write_stamp(stamps, task, fingerprint, seconds)
+        return seconds
+
+
+def is_done(stamps: Path, task: Task) -> bool:
+    """Whether the job need not be done again, as things stand."""
+    known = read_stamp(stamps, task.name)
+    if known is None or not known.is_intact(stamps.parent):
+        return False
+    return known.fingerprint == fingerprint_of(stamps, task)
+
+
+def fingerprint_of(stamps: Path, task: Task) -> str:
+    """One hash over version, settings and the content of what the job reads."""
+    found = {name: read_stamp(stamps, name) for name in task.after}
+    read = {name: sorted(s.outputs.values()) for name, s in found.items() if s is not None}
+    content = {"splatcert": __version__, "stage": task.stage, "settings": task.settings}
+    return hashlib.sha256(canonical(content | {"read": read}).encode()).hexdigest()
+
+
+def write_stamp(stamps: Path, task: Task, fingerprint: str, seconds: float) -> None:
+    """Say that a job is done."""
+    out = stamps.parent
+    names = {p: str(p.relative_to(out) if p.is_relative_to(out) else p) for p in task.outputs}
+    content = {
+        "job": task.name,
+        "fingerprint": fingerprint,
+        "outputs": {name: file_hash(path) for path, name in names.items()},
+        "sizes": {name: path.stat().st_size for path, name in names.items()},
+        "seconds": round(seconds, 3),
+    }
+    write_text_whole(stamps / f"{_file(task.name)}.json", json.dumps(content, indent=1) + "\n")
+
+
+def read_stamp(stamps: Path, name: str) -> Stamp | None:
+    """The stamp of a job; one that cannot be read is as good as none."""
+    try:
+        content = json.loads((stamps / f"{_file(name)}.json").read_text())
+        parts = {key: content[key] for key in ("fingerprint", "outputs", "sizes", "seconds")}
+        return Stamp(**parts)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _file(name: str) -> str:
+    return name.replace("/", ".")
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

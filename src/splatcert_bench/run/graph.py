@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The jobs of a bench in an order in which they can be done, each with what it reads."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from splatcert.certificate.store import FIELD, MAIN, VIEWS
+from splatcert.storage.schema import to_plain
+from splatcert.storage.whole import file_hash
+from splatcert_bench.run.evaluation import evaluate
+from splatcert_bench.run.fingerprint import Task
+from splatcert_bench.run.layout import Bench, Model
+from splatcert_bench.run.settings import OUT_OF_FOLD
+from splatcert_bench.run.stages import (
+    certify_model,
+    fold_targets,
+    time_model,
+    train_fold,
+    train_member,
+    train_model,
+)
+from splatcert_bench.studies.batch import ENSEMBLE, ENSEMBLE_MEAN, MODEL
+from splatcert_bench.studies.make_study import PICTURED, make_study
+from splatcert_bench.studies.predictions import add_predictions, learn_pool
+from splatcert_bench.synthetic.capture import capture_files, make_capture
+
+
+def tasks_of(bench: Bench) -> list[Task]:
+    """Every job, those it waits for before it."""
+    tasks: list[Task] = []
+    for entry in bench.config.scene:
+        tasks += _captures(bench, entry.name)
+    models = bench.models()
+    # Main models first: all else waits for them, and they take longest.
+    tasks += [_train(model) for model in models]
+    tasks += [_certify(model) for model in models]
+    for entry in bench.config.scene:
+        tasks += _members(bench, entry.name)
+    tasks += [_study(model) for model in models]
+    tasks += [_learn(bench, pool) for pool in bench.config.pools()]
+    tasks += [_predict(model) for model in models]
+    tasks += [_times(model) for model in models]
+    tasks.append(_evaluate(bench))
+    return tasks
+
+
+def _captures(bench: Bench, scene: str) -> list[Task]:
+    if bench.entry(scene).made is None:
+        return []
+    return [
+        Task(
+            name=f"{scene}/capture",
+            stage="capture",
+            function=make_capture,
+            arguments=(bench, scene),
+            settings=_capture_settings(bench, scene),
+            outputs=capture_files(bench, scene),
+        )
+    ]
+
+
+def _capture_settings(bench: Bench, scene: str) -> dict[str, Any]:
+    """What decides about the pixels of a scene."""
+    entry = bench.entry(scene)
+    found: dict[str, Any] = {"holdout": bench.config.capture.holdout, "images": entry.images}
+    if entry.made is not None:
+        return found | {"made": entry.made, **asdict(bench.config.made)}
+    return found | {"files": listing_hash(bench.capture(scene))}
+
+
+def listing_hash(folder: Path) -> str:
+    """Names and sizes of all files of a capture; their content would take minutes to read."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    lines = [f"{path.relative_to(folder).as_posix()} {path.stat().st_size}\n" for path in files]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def _after_capture(bench: Bench, scene: str) -> tuple[str, ...]:
+    return () if bench.entry(scene).made is None else (f"{scene}/capture",)
+
+
+def _train(model: Model) -> Task:
+    bench, settings = model.bench, _capture_settings(model.bench, model.scene)
+    settings["resolution"] = bench.config.capture.resolution
+    if model.given is not None:
+        settings["given"] = file_hash(model.given / "splats.ply")
+    else:
+        settings["train"] = to_plain(model.config)
+    return Task(
+        name=f"{model.label}/train",
+        stage="train" if model.given is None else "",
+        function=train_model,
+        arguments=(model,),
+        settings=settings,
+        outputs=(model.run / "splats.ply", model.run / "train.json"),
+        after=_after_capture(bench, model.scene),
+    )
+
+
+def _members(bench: Bench, scene: str) -> list[Task]:
+    """Members and fold models of a scene."""
+    settings = _capture_settings(bench, scene) | {"resolution": bench.member_side}
+    members = bench.config.members
+    first = 1 if bench.config.member_is_main() else 0
+    wanted = [("member", k, k, train_member) for k in range(first, members.count)]
+    seed = bench.config.train.seed
+    wanted += [("fold", k, seed, train_fold) for k in range(members.folds)]
+    tasks = []
+    for kind, index, its_seed, function in wanted:
+        run = bench.member(scene, index) if kind == "member" else bench.fold(scene, index)
+        own = settings | {"train": to_plain(bench.member_config(its_seed))}
+        tasks.append(
+            Task(
+                name=f"{scene}/{run.name}",
+                stage=kind,
+                function=function,
+                arguments=(bench, scene, index),
+                settings=own if kind == "member" else own | {"fold": [index, members.folds]},
+                outputs=(run / "splats.ply", run / "train.json"),
+                after=_after_capture(bench, scene),
+            )
+        )
+    if members.folds:
+        tasks.append(_fold_targets(bench, scene))
+    return tasks
+
+
+def _fold_targets(bench: Bench, scene: str) -> Task:
+    model = Model(bench, scene, bench.config.train.density)
+    folds = tuple(f"{scene}/{bench.fold(scene, k).name}" for k in range(bench.config.members.folds))
+    return Task(
+        name=f"{scene}/fold-targets",
+        stage="fold-targets",
+        function=fold_targets,
+        arguments=(model,),
+        settings={"folds": len(folds), "resolution": bench.member_side},
+        outputs=(model.fold_views,),
+        after=(f"{scene}/certify", *folds),
+    )
+
+
+def _certify(model: Model) -> Task:
+    config = model.bench.config
+    return Task(
+        name=f"{model.label}/certify",
+        stage="certify",
+        function=certify_model,
+        arguments=(model,),
+        settings={
+            "field": to_plain(config.field),
+            "background": list(config.train.background),
+            "backend": config.backend,
+            "splits": config.evaluate.splits,
+        },
+        outputs=tuple(model.certificate / name for name in (MAIN, FIELD, VIEWS)),
+        after=(f"{model.label}/train",),
+    )
+
+
+def _member_jobs(model: Model) -> tuple[str, ...]:
+    """Jobs that train the ensemble of a model."""
+    if not model.is_main:
+        return ()
+    bench = model.bench
+    first = 1 if bench.config.member_is_main() else 0
+    names = [bench.member(model.scene, k).name for k in range(first, bench.config.members.count)]
+    return tuple(f"{model.scene}/{name}" for name in names)
+
+
+def _centres(model: Model) -> list[str]:
+    """What boxes are put around in the studies of a model."""
+    config = model.bench.config
+    with_ensemble = model.is_main and config.members.count and ENSEMBLE in config.study.methods
+    return [MODEL, ENSEMBLE_MEAN] if with_ensemble else [MODEL]
+
+
+def _study_files(model: Model) -> list[str]:
+    names = []
+    for centre in _centres(model):
+        key = model.study_key(centre)
+        names += [f"{key}.npz", f"{key}.ratios.npz"]
+    return names + [f"{model.study_key(MODEL)}.{which}.picture.npz" for which in PICTURED]
+
+
+def _study(model: Model) -> Task:
+    config = model.bench.config
+    return Task(
+        name=f"{model.label}/study",
+        stage="study",
+        function=make_study,
+        arguments=(model,),
+        settings={
+            "methods": list(config.study.methods),
+            "betas": list(config.study.betas),
+            "timed_views": config.study.timed_views,
+            "profile": config.profile,
+            "family": model.bench.entry(model.scene).family,
+            "members": [config.members.count, model.bench.member_side, config.members.iterations],
+        },
+        outputs=tuple(model.raw_study / name for name in _study_files(model)),
+        after=(f"{model.label}/certify", *_member_jobs(model)),
+    )
+
+
+def _learn(bench: Bench, pool: str) -> Task:
+    targets = bench.config.pools()[pool]
+    sources = sorted({scene for names in targets.values() for scene in names})
+    waits = "fold-targets" if pool == OUT_OF_FOLD else "certify"
+    return Task(
+        name=f"learn/{pool}",
+        stage="learn",
+        function=learn_pool,
+        arguments=(bench, pool),
+        settings={"targets": to_plain(targets), "learn": to_plain(bench.config.learning(pool))},
+        outputs=tuple(bench.predictor(pool, target) for target in targets),
+        after=tuple(f"{scene}/{waits}" for scene in sources),
+    )
+
+
+def _predict(model: Model) -> Task:
+    bench = model.bench
+    pools = [pool for pool, targets in bench.config.pools().items() if model.scene in targets]
+    return Task(
+        name=f"{model.label}/predict",
+        stage="predict",
+        function=add_predictions,
+        arguments=(model,),
+        settings={"pools": pools},
+        outputs=tuple(bench.out / "studies" / name for name in _study_files(model)),
+        after=(f"{model.label}/study", *(f"learn/{pool}" for pool in pools)),
+    )
+
+
+def _times(model: Model) -> Task:
+    study = model.bench.config.study
+    return Task(
+        name=f"{model.label}/times",
+        stage="times",
+        function=time_model,
+        arguments=(model,),
+        settings={"timed_views": study.timed_views, "repeats": study.repeats},
+        outputs=(model.times,),
+        after=(f"{model.label}/study",),
+    )
+
+
+def _evaluate(bench: Bench) -> Task:
+    labels = [model.label for model in bench.models()]
+    return Task(
+        name="evaluate",
+        stage="evaluate",
+        function=evaluate,
+        arguments=(bench,),
+        settings={"evaluate": to_plain(bench.config.evaluate), "profile": bench.config.profile},
+        outputs=(bench.out / "results.json",),
+        after=tuple(f"{label}/{kind}" for label in labels for kind in ("predict", "times")),
+    )

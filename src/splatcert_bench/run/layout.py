@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a bench keeps what, and what one model of one scene is called.
+
+OUT/bench.json                  the settings, with nothing left open
+OUT/scenes/NAME/capture         a made scene's pictures
+OUT/scenes/NAME/DENSITY/        a model's run, its certificate, its study before predictors
+OUT/scenes/NAME/member_NN       runs of the ensemble
+OUT/scenes/NAME/fold_NN         runs of the fold models
+OUT/pools/POOL/TARGET.json      predictors
+OUT/studies/KEY.npz             studies, complete: all that tables are made of
+OUT/results.json, tables ...    what came out
+OUT/jobs/NAME.json              stamps of finished jobs
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from splatcert.config import TrainConfig
+from splatcert.scene.load import load_scene
+from splatcert.scene.scene import Scene
+from splatcert_bench.run.settings import BenchConfig, BenchError, Density, SceneEntry
+
+SHOWN = 3
+"""Things that a message lists; it has five lines."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A bench and its places; small, and the same on every machine that shares the disk."""
+
+    config: BenchConfig
+    out: Path
+    data: Path
+    """Folder that captures are relative to."""
+    file: Path
+    """The TOML file, which models are relative to."""
+
+    def entry(self, scene: str) -> SceneEntry:
+        """A scene of the list."""
+        return next(entry for entry in self.config.scene if entry.name == scene)
+
+    def models(self) -> list[Model]:
+        """Every model that is certified and studied: one a scene and density rule."""
+        first = self.config.train.density
+        found = []
+        for entry in self.config.scene:
+            rules: list[Density] = [first, *(d for d in entry.densities if d != first)]
+            found += [Model(self, entry.name, density) for density in rules]
+        return found
+
+    def folder(self, scene: str) -> Path:
+        """All that belongs to a scene."""
+        return self.out / "scenes" / scene
+
+    def capture(self, scene: str) -> Path:
+        """The photographs."""
+        entry = self.entry(scene)
+        return self.folder(scene) / "capture" if entry.path is None else self.data / entry.path
+
+    def load(
+        self, scene: str, *, members: bool = False, without: tuple[str, ...] | None = None
+    ) -> Scene:
+        """The scene, at the members' size if asked, with these views held out if given."""
+        side = self.member_side if members else self.config.capture.resolution
+        return load_scene(
+            self.capture(scene),
+            holdout=self.config.capture.holdout if without is None else without,
+            images=self.entry(scene).images,
+            resolution=side or None,
+        )
+
+    @property
+    def member_side(self) -> int:
+        """Longest side of the members' photographs; 0 for as they are."""
+        return self.config.members.resolution or self.config.capture.resolution
+
+    def member_config(self, seed: int) -> TrainConfig:
+        """How a member is trained."""
+        members = self.config.members
+        return replace(
+            self.config.train,
+            iterations=members.iterations,
+            coarse_to_fine=members.coarse_to_fine,
+            max_gaussians=members.max_gaussians or self.config.train.max_gaussians,
+            seed=seed,
+        )
+
+    def member(self, scene: str, index: int) -> Path:
+        """A member's run; the main model's, where it is one of them."""
+        if index == 0 and self.config.member_is_main():
+            return Model(self, scene, self.config.train.density).run
+        return self.folder(scene) / f"member_{index:02d}"
+
+    def fold(self, scene: str, index: int) -> Path:
+        """A fold model's run."""
+        return self.folder(scene) / f"fold_{index:02d}"
+
+    def predictor(self, pool: str, target: str) -> Path:
+        """A predictor learned for a target scene."""
+        return self.out / "pools" / pool / f"{target}.json"
+
+
+@dataclass(frozen=True)
+class Model:
+    """One scene under one density rule: what is certified and studied."""
+
+    bench: Bench
+    scene: str
+    density: Density
+
+    @property
+    def is_main(self) -> bool:
+        """Whether it is the scene's first model, which ensemble and sources belong to."""
+        return self.density == self.bench.config.train.density
+
+    @property
+    def label(self) -> str:
+        """Name in the names of jobs."""
+        return self.scene if self.is_main else f"{self.scene}+{self.density}"
+
+    @property
+    def folder(self) -> Path:
+        """Its artefacts."""
+        return self.bench.folder(self.scene) / self.density
+
+    @property
+    def given(self) -> Path | None:
+        """A finished run that the user has named."""
+        model = self.bench.entry(self.scene).model
+        if model is None or not self.is_main:
+            return None
+        return self.bench.file.parent / model
+
+    @property
+    def run(self) -> Path:
+        """The training run."""
+        return self.given or self.folder / "run"
+
+    @property
+    def config(self) -> TrainConfig:
+        """How it is trained."""
+        return replace(self.bench.config.train, density=self.density)
+
+    def trained_with(self) -> dict[str, Any]:
+        """Settings that the run was really trained with; a given one may have had its own."""
+        return json.loads((self.run / "train.json").read_text())["request"]["config"]
+
+    @property
+    def certificate(self) -> Path:
+        """Field, support, descriptors and per-view numbers, as a certificate."""
+        return self.folder / "certificate"
+
+    @property
+    def raw_study(self) -> Path:
+        """Folder of studies without predictions."""
+        return self.folder / "study"
+
+    @property
+    def times(self) -> Path:
+        """What its queries cost."""
+        return self.folder / "times.json"
+
+    @property
+    def fold_views(self) -> Path:
+        """Per-view numbers with out-of-fold targets."""
+        return self.folder / "out-of-fold.npz"
+
+    def study_key(self, centre: str) -> str:
+        """Name of a study."""
+        return f"{self.scene}-{self.density}-{centre}"
+
+
+def refuse_missing(bench: Bench) -> None:
+    """Captures and models that are not there, all named at once."""
+    missing = [
+        f"{entry.name}: no capture at {bench.capture(entry.name)}"
+        for entry in bench.config.scene
+        if entry.path is not None and not bench.capture(entry.name).exists()
+    ]
+    missing += [
+        f"{model.scene}: no finished run at {model.given}"
+        for model in bench.models()
+        if model.given is not None and not (model.given / "splats.ply").is_file()
+    ]
+    if missing:
+        lines = "\n  ".join(missing[:SHOWN])
+        more = f" (and {len(missing) - SHOWN} more)" if len(missing) > SHOWN else ""
+        raise BenchError(
+            f"{bench.file} lists what is not there{more}:\n  {lines}\n"
+            "  Captures are relative to --data, or else to the file; models to the file."
+        )

@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a bench is asked to do: scenes and pools, and every knob of every stage."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from splatcert.camera import MAX_SIDE
+from splatcert.certificate.measure import BETAS
+from splatcert.config import LARGEST_COUNT, LARGEST_SEED, FieldConfig, LearnConfig, TrainConfig
+from splatcert.conformal.levels import parse_level
+from splatcert.errors import InputError
+
+Density = Literal["fastgs", "vanilla"]
+MAIN_DENSITY: Density = "fastgs"
+ONE_MODEL, OUT_OF_FOLD = "one-model", "out-of-fold"
+"""Pools that compare the targets of source scenes."""
+FORBIDDEN = set('/\\:*?"<>|+') | {" "}
+"""Characters that a name may not have, since it becomes a folder; a + joins scene and rule."""
+RESERVED = "learn"
+LONGEST_NAME = 100
+LARGEST_ENSEMBLE = 100
+LARGEST_MADE = 4_096
+"""Side of a made photograph."""
+
+
+class BenchError(InputError):
+    """A bench that cannot be run as it was asked for."""
+
+
+def _require_name(kind: str, name: str) -> None:
+    """Refuse what would be no folder, or one elsewhere."""
+    usual = name.isprintable() and not FORBIDDEN & set(name) and not name.startswith(".")
+    if not (0 < len(name) <= LONGEST_NAME and usual):
+        raise BenchError(f"a {kind}'s name becomes a folder, and {name[:LONGEST_NAME]!r} cannot be")
+
+
+def _require_range(name: str, value: int, least: int, most: int) -> None:
+    if not least <= value <= most:
+        raise BenchError(f"{name} must be {least} to {most}, got {value}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SceneEntry:
+    """One scene of the list."""
+
+    name: str
+    family: str
+    """Scenes of one family are held out together."""
+    path: str | None = None
+    """Capture, relative to the data folder."""
+    model: str | None = None
+    """A finished run of `splatcert train` to use instead of training, relative to the file."""
+    images: str | None = None
+    """Folder of photographs inside the capture, such as images_4."""
+    densities: tuple[Density, ...] = ()
+    """Further density rules to train and study this scene with."""
+    made: int | None = None
+    """Seed of a made scene, in place of a capture."""
+
+    def __post_init__(self) -> None:
+        _require_name("scene", self.name)
+        if self.name.partition(".")[0] == RESERVED:
+            raise BenchError(f"a scene cannot be called {self.name}: jobs of pools are")
+        for kind in ("family", "path", "model", "images"):
+            if not (getattr(self, kind) or "").isprintable():
+                raise BenchError(f"scene {self.name}: its {kind} has control characters")
+        if len(set(self.densities)) < len(self.densities):
+            raise BenchError(f"scene {self.name}: its densities name one rule twice")
+        if (self.path is None) == (self.made is None):
+            raise BenchError(f"scene {self.name}: give either path or made")
+        if self.made is not None:
+            _require_range("made", self.made, 0, LARGEST_SEED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolEntry:
+    """Source scenes that a predictor is learned on, and the scenes it is tried on."""
+
+    name: str
+    sources: tuple[str, ...]
+    targets: tuple[str, ...] = ()
+    """All scenes that are no sources, unless given. A target is never its own source."""
+    views: Literal["training", "held-out"] | None = None
+    """Source views to learn from, where other than in `[learn]`."""
+    prior: Literal["magnitude", "flat"] | None = None
+    """What is learned departures from, where other than in `[learn]`."""
+    penalty: Literal["width", "rank"] | None = None
+    """What chooses the ridge penalty, where other than in `[learn]`."""
+
+    def __post_init__(self) -> None:
+        _require_name("pool", self.name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaptureSettings:
+    """How captures are read."""
+
+    resolution: int = 640
+    """Longest side in pixels; 0 for photographs as they are."""
+    holdout: int = 8
+    """Every so many photographs, by name, are held out."""
+
+    def __post_init__(self) -> None:
+        _require_range("capture.resolution", self.resolution, 0, MAX_SIDE)
+        _require_range("capture.holdout", self.holdout, 2, LARGEST_COUNT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemberSettings:
+    """The ensemble, in what differs from the main model."""
+
+    count: int = 5
+    """Members; 0 for no ensemble."""
+    resolution: int = 320
+    """Longest side of their photographs; 0 for that of the main model."""
+    iterations: int = 3_000
+    """Steps of a member."""
+    coarse_to_fine: bool = True
+    """Begin with smaller photographs: a third of the time at a small loss of quality."""
+    max_gaussians: int = 50_000
+    """Most Gaussians of a member; 0 for as many as the main model may have."""
+    folds: int = 0
+    """Fold models for the out-of-fold target, of the members' size; 0 for none."""
+
+    def __post_init__(self) -> None:
+        _require_range("members.count", self.count, 0, LARGEST_ENSEMBLE)
+        if self.count == 1:
+            raise BenchError("members.count must be 0 (no ensemble) or 2 and more, got 1")
+        _require_range("members.resolution", self.resolution, 0, MAX_SIDE)
+        _require_range("members.folds", self.folds, 0, LARGEST_ENSEMBLE)
+        if self.folds == 1:
+            raise BenchError("members.folds must be 0 (none) or 2 and more, got 1")
+        if self.iterations < 1 or self.max_gaussians < 0:
+            raise BenchError("members.iterations must be positive, members.max_gaussians 0 or more")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudySettings:
+    """What is measured on the held-out views."""
+
+    methods: tuple[str, ...] = ("gsu", "gavis-1", "gavis-4", "gavis-16", "gavis-64", "ensemble")
+    """Maps to compare; one of your own as module:Class."""
+    betas: tuple[str, ...] = ("1/20", "1/10", "1/5", "3/10", "2/5", "1/2")
+    """Pixel levels at which scores are kept."""
+    timed_views: int = 3
+    """Held-out views whose latency is measured."""
+    repeats: int = 7
+    """Timings of each, taken in turns."""
+
+    def __post_init__(self) -> None:
+        for beta in self.betas:
+            parse_level(beta, "beta")
+        if "1/10" not in self.betas:
+            raise BenchError("study.betas must contain 1/10, at which everything is compared")
+        _require_range("study.timed_views", self.timed_views, 1, LARGEST_COUNT)
+        _require_range("study.repeats", self.repeats, 1, LARGEST_COUNT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateSettings:
+    """How the stored numbers become tables."""
+
+    splits: int = 200
+    """Random calibration/test splits of a scene."""
+    native_splits: int = 100
+    """Those of the comparison with maps taken at their word."""
+    bootstrap: int = 10_000
+    """Resamples of the scenes."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("splits", "native_splits", "bootstrap"):
+            _require_range(f"evaluate.{name}", getattr(self, name), 1, LARGEST_COUNT)
+        _require_range("evaluate.seed", self.seed, 0, LARGEST_SEED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MadeSettings:
+    """Made scenes, where a scene has no capture."""
+
+    views: int = 39
+    width: int = 48
+    height: int = 32
+    gaussians: int = 1_500
+
+    def __post_init__(self) -> None:
+        _require_range("made.views", self.views, 2, 1_000)
+        _require_range("made.width", self.width, 1, LARGEST_MADE)
+        _require_range("made.height", self.height, 1, LARGEST_MADE)
+        _require_range("made.gaussians", self.gaussians, 1, LARGEST_COUNT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchConfig:
+    """A bench, with nothing left open."""
+
+    profile: str
+    scene: tuple[SceneEntry, ...]
+    pool: tuple[PoolEntry, ...] = ()
+    backend: Literal["cpu", "reference", "cuda"] = "cpu"
+    """Renderer of everything but training, which is always on the CPU."""
+    capture: CaptureSettings = dataclasses.field(default_factory=CaptureSettings)
+    train: TrainConfig = dataclasses.field(default_factory=TrainConfig)
+    members: MemberSettings = dataclasses.field(default_factory=MemberSettings)
+    field: FieldConfig = dataclasses.field(default_factory=FieldConfig)
+    learn: LearnConfig = dataclasses.field(default_factory=LearnConfig)
+    study: StudySettings = dataclasses.field(default_factory=StudySettings)
+    evaluate: EvaluateSettings = dataclasses.field(default_factory=EvaluateSettings)
+    made: MadeSettings = dataclasses.field(default_factory=MadeSettings)
+
+    def __post_init__(self) -> None:
+        if not self.scene:
+            raise BenchError("a bench needs at least one [[scene]]")
+        for kind, entries in (("scene", self.scene), ("pool", self.pool)):
+            names = Counter(entry.name for entry in entries)
+            if twice := [name for name, count in names.items() if count > 1]:
+                raise BenchError(f"two entries [[{kind}]] are called {twice[0]!r}")
+        if self.train.density != MAIN_DENSITY:
+            raise BenchError(
+                f"train.density is {MAIN_DENSITY} in a bench, as in the paper's main tables; for "
+                f'another rule beside it, give scenes densities = ["{self.train.density}"]'
+            )
+        if parse_level(self.learn.beta, "learn.beta") not in BETAS:
+            listed = ", ".join(map(str, BETAS))
+            raise BenchError(f"learn.beta must be one of {listed}, got {self.learn.beta}")
+        known = {entry.name for entry in self.scene}
+        for entry in self.pool:
+            if unknown := [n for n in (*entry.sources, *entry.targets) if n not in known]:
+                raise BenchError(f"pool {entry.name} names {unknown[0]!r}, which is no scene here")
+
+    def pools(self) -> dict[str, dict[str, tuple[str, ...]]]:
+        """Sources of every target, by pool.
+
+        Two pools are there unless the file has its own of that name: `pool` leaves out one
+        scene at a time, `strict` the whole family of the target. Where fold models are
+        trained, `one-model` and `out-of-fold` are `pool` learned from training views, with
+        targets by the deployed model and by models that have not seen the view. A target
+        without a source left is left out.
+        """
+        family = {entry.name: entry.family for entry in self.scene}
+        names = tuple(family)
+        found = {
+            "pool": {t: tuple(s for s in names if s != t) for t in names},
+            "strict": {t: tuple(s for s in names if family[s] != family[t]) for t in names},
+        }
+        for entry in self.pool:
+            targets = entry.targets or tuple(n for n in names if n not in entry.sources)
+            found[entry.name] = {t: tuple(s for s in entry.sources if s != t) for t in targets}
+        if self.members.folds:
+            found[ONE_MODEL] = found[OUT_OF_FOLD] = found["pool"]
+        chosen = {
+            pool: {target: sources for target, sources in rows.items() if sources}
+            for pool, rows in found.items()
+        }
+        return {pool: rows for pool, rows in chosen.items() if rows}
+
+    def learning(self, pool: str) -> LearnConfig:
+        """How the predictors of a pool are learned."""
+        entry = next((entry for entry in self.pool if entry.name == pool), None)
+        own = {name: getattr(entry, name, None) for name in ("views", "prior", "penalty")}
+        if pool in (ONE_MODEL, OUT_OF_FOLD):
+            own["views"] = "training"
+        return dataclasses.replace(self.learn, **{k: v for k, v in own.items() if v is not None})
+
+    def member_is_main(self) -> bool:
+        """Whether members are as large as the main model, so that it is one of them."""
+        same = self.members.resolution in (0, self.capture.resolution)
+        return same and self.members.iterations == self.train.iterations
+
+
+def plain_settings(settings: Any) -> dict[str, Any]:
+    """Settings as plain values, for fingerprints and files."""
+    from splatcert.storage.schema import to_plain
+
+    return to_plain(settings)

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each job does: from photographs to a model, a certificate, its costs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from warnings import catch_warnings, simplefilter
+
+import numpy as np
+
+from splatcert.certificate.store import VIEWS
+from splatcert.config import CertifyConfig, TrainConfig
+from splatcert.conformal.calibrate import CalibrationTooSmall, view_scores
+from splatcert.conformal.maps import rgb_residual
+from splatcert.difficulty.factor import LAMBDA_GRID, shape
+from splatcert.difficulty.views_file import SceneViews
+from splatcert.field.support import folds_of
+from splatcert.pipeline import certify
+from splatcert.raster.render import render
+from splatcert.scene.scene import Scene
+from splatcert.splats.files import load_splats
+from splatcert.storage.whole import write_text_whole
+from splatcert.training.run import RunError, TrainingRun, request_of
+from splatcert_bench.run.layout import Bench, Model
+from splatcert_bench.run.settings import BenchError
+from splatcert_bench.studies.batch import timed_cameras
+from splatcert_bench.studies.checks import measure_latency
+from splatcert_bench.studies.make_study import fitted_model
+
+
+def train_model(model: Model) -> None:
+    """The main model of a scene, or one by another density rule."""
+    scene = model.bench.load(model.scene)
+    if model.given is not None:
+        refuse_other_views(model.given, scene, model)
+        return
+    train(model.run, scene, model.config)
+
+
+def refuse_other_views(run: Path, scene: Scene, model: Model) -> None:
+    """A run that was trained on other photographs than this bench would train on."""
+    try:
+        stored = json.loads((run / "train.json").read_text())["request"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise BenchError(
+            f"{run} is no run of splatcert train: it has no usable train.json.\n"
+            "  Other models can be certified with splatcert certify; a bench needs runs."
+        ) from None
+    wanted = request_of(scene, model.config)
+    for key in ("held_out_views", "training_views", "sizes"):
+        if stored.get(key) != wanted[key]:
+            raise BenchError(
+                f"{run} was trained on another split or resolution of {model.scene}: "
+                f"{key.replace('_', ' ')} differ.\n"
+                "  Set capture.holdout and capture.resolution as it was trained, or train again."
+            )
+    if (rule := stored.get("config", {}).get("density")) != model.density:
+        raise BenchError(
+            f"{run} was trained with density rule {rule!r}, the main models of a bench with "
+            f"{model.density!r}.\n  Leave it out: the bench trains this scene itself."
+        )
+
+
+def train_member(bench: Bench, scene: str, index: int) -> None:
+    """A member of the ensemble; its seed is its number."""
+    loaded = bench.load(scene, members=True)
+    train(bench.member(scene, index), loaded, bench.member_config(index))
+
+
+def train_fold(bench: Bench, scene: str, index: int) -> None:
+    """A model that has not seen one fold of the training views."""
+    loaded = bench.load(scene, members=True)
+    folds = folds_of(loaded.training.names, bench.config.members.folds)
+    left_out = [n for n, fold in zip(loaded.training.names, folds, strict=True) if fold == index]
+    without = tuple(sorted([*loaded.held_out.names, *left_out]))
+    train(
+        bench.fold(scene, index),
+        bench.load(scene, members=True, without=without),
+        bench.member_config(bench.config.train.seed),
+    )
+
+
+def train(folder: Path, scene: Scene, config: TrainConfig) -> None:
+    """Go on with a run, or begin anew where its settings were others."""
+    run = TrainingRun(folder, scene, config)
+    try:
+        with run.opened():
+            pass
+    except RunError:
+        shutil.rmtree(folder)
+    with run.opened():
+        if not run.finished:
+            run.train()
+
+
+def certify_model(model: Model) -> None:
+    """Field, support, descriptors and per-view numbers: a certificate without a predictor."""
+    config = model.bench.config
+    scene = model.bench.load(model.scene)
+    scene = replace(scene, details={**scene.details, "held_out_by": "model"})
+    splats = load_splats(model.run / "splats.ply")
+    asked = CertifyConfig(
+        background=config.train.background, field=config.field, splits=config.evaluate.splits
+    )
+    with catch_warnings():
+        simplefilter("ignore", CalibrationTooSmall)  # nobody is promised anything by it
+        certificate = certify(
+            scene, splats, asked, None, backend=config.backend, folder=model.certificate
+        )
+    certificate.save(model.certificate)
+
+
+def fold_targets(model: Model) -> None:
+    """A scene's views with targets from models that have not seen them.
+
+    The shape is that of the deployed model, as it will be used; centre and residual are those
+    of the fold model, at its own resolution.
+    """
+    bench = model.bench
+    small, scene = bench.load(model.scene, members=True), bench.load(model.scene)
+    _, fitted = fitted_model(model, scene)
+    views = SceneViews.load(model.certificate / VIEWS)
+    folds = folds_of(small.training.names, bench.config.members.folds)
+    oracle = np.array(views.training.oracle)
+    background = bench.config.train.background
+    for index in range(bench.config.members.folds):
+        splats = load_splats(bench.fold(model.scene, index) / "splats.ply")
+        for row, view in enumerate(small.training):
+            if folds[row] != index:
+                continue
+            picture = render(splats, view.camera, background=background, backend=fitted.backend)
+            residual = rgb_residual(
+                view.image().cpu().numpy(), picture.rgb.clamp(0, 1).cpu().numpy()
+            )
+            field = fitted.observed.query(view.camera, backend=fitted.backend).field.cpu()
+            mask = view.mask().cpu().numpy() if view.has_mask else None
+            at = views.training.names.index(view.name)
+            for column, weight in enumerate(LAMBDA_GRID):
+                scale = shape(field, weight).numpy()
+                oracle[at, :, column] = view_scores(residual, scale, views.betas, mask)
+    replace(views, training=replace(views.training, oracle=oracle)).save(model.fold_views)
+
+
+def time_model(model: Model) -> None:
+    """Latency of a query, as facts."""
+    scene = model.bench.load(model.scene)
+    _, fitted = fitted_model(model, scene)
+    study = model.bench.config.study
+    facts = measure_latency(fitted, timed_cameras(scene, study.timed_views), study.repeats)
+    write_text_whole(model.times, json.dumps(facts, indent=1) + "\n")

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The results page: a function of the stored JSON, so that page and numbers cannot part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from splatcert.conformal.levels import in_percent
+from splatcert_bench.studies.collection import MODEL
+from splatcert_bench.tables.paper import paper_range
+from splatcert_bench.tables.table import Table, table_from_plain, written
+from splatcert_bench.tables.text import markdown_table, no_html, plain_cell
+
+SECTIONS: Sequence[tuple[str, tuple[str, ...]]] = (
+    ("What was studied", ("manifest",)),
+    (
+        "Does calibration control the right event?",
+        ("coverage", "validity", "distribution", "curve", "level"),
+    ),
+    (
+        "Width at matched coverage",
+        ("panel-a", "saving", "panel-a-all", "paired", "per-scene-main"),
+    ),
+    ("What a scale is made of", ("ablation", "extremes", "ranking", "norm", "intervals")),
+    ("Transfer", ("transfer", "strict", "per-scene", "targets", "backbone", "centre")),
+    ("Levels and labels", ("sensitivity", "calibration", "access")),
+    ("Theory on real numbers", ("audit", "decomposition")),
+    ("GAVIS and packing", ("visibility", "packing")),
+    ("Time", ("time-latency", "time-training")),
+)
+"""Tables and figures by name, in the order in which they are read."""
+INTRODUCTION = """# Results
+
+<!-- Made by `splatcert results`. Do not edit: change the code or the numbers. -->
+
+Everything here comes out of `splatcert bench` and is computed from stored per-view numbers;
+good or bad, it is what came out. *Saving* is the share of the constant scale's half-width that
+a scale saves at the same coverage. Scenes are the units of every interval and test, because
+repeated splits of one scene reuse its views.
+
+*Figures in italics and brackets are the paper's own*: FastGS trained for 30,000 iterations at
+the paper's resolution, ten members, times on an RTX 4090; means are over its 13 scenes unless a
+row says otherwise. Ours are at the settings below, so the two are not the same experiment."""
+
+
+def results_page(
+    results: Mapping[str, Any], times: Mapping[str, Any] | None = None, figures: str = "figures"
+) -> str:
+    """The page in Markdown; `figures` is where its pictures are, seen from it."""
+    timed = times or {"tables": [], "missing": {}, "machine": {}}
+    tables = {t["name"]: table_from_plain(t) for t in [*results["tables"], *timed["tables"]]}
+    pictures = {p["name"]: p for p in [*results["charts"], *results["pictures"]]}
+    parts = [_summary(tables, results["protocol"]), _setting(results, timed)]
+    for title, names in SECTIONS:
+        known = [name for name in names if name in tables or name in pictures]
+        if known:
+            parts.append(f"## {title}")
+        for name in known:
+            if name in tables:
+                parts.append(_table(tables[name]))
+            else:
+                parts.append(_picture(pictures[name], figures))
+    parts.append(_missing({**results["missing"], **timed["missing"]}))
+    parts.append(_again(results))
+    return "\n\n".join([INTRODUCTION, *(no_html(part) for part in parts if part)]) + "\n"
+
+
+def _table(table: Table) -> str:
+    answered = f" (`{table.label}`)" if table.label else ""
+    return f"### {table.title}{answered}\n\n{markdown_table(table)}".rstrip()
+
+
+def _picture(picture: Mapping[str, Any], figures: str) -> str:
+    name, title = picture["name"], picture["title"]
+    title = plain_cell(title)
+    return f"### {title}\n\n![{title}]({figures}/{name}.png)\n\n{plain_cell(picture['caption'])}"
+
+
+def _summary(tables: Mapping[str, Table], protocol: Mapping[str, Any]) -> str:
+    """The headline figures, picked out of the tables."""
+    lines = []
+    if "validity" in tables:
+        rows = tables["validity"].rows
+        pooled, views = (_range(tables["validity"], rows, at) for at in (3, 5))
+        target = in_percent(1 - Fraction(protocol["alpha"]))
+        lines.append(
+            f"At a target of {target}, pixel-pooled calibration covers {pooled}% of test views, "
+            f"View-CP {views}% (the paper: {paper_range('tab:validity', 'pooled_view')}% and "
+            f"{paper_range('tab:validity', 'view_view')}%)."
+        )
+    if "panel-a" in tables:
+        panel = tables["panel-a"]
+        saved = [
+            f"{row.label} {written(row.cells[1].ours, panel.columns[1])}" for row in panel.rows[1:]
+        ]
+        lines.append(f"Width saved against the constant scale, in per cent: {'; '.join(saved)}.")
+    if "audit" in tables:
+        largest = max(float(row.cells[0].ours.value or 0) for row in tables["audit"].rows)
+        lines.append(f"The paper's identities hold on measured maps to {largest:.1e}.")
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _range(table: Table, rows: Sequence[Any], at: int) -> str:
+    values = sorted(float(row.cells[at].ours.value) for row in rows)
+    first, last = f"{values[0]:.1f}", f"{values[-1]:.1f}"
+    return first if first == last else f"{first}–{last}"
+
+
+def _setting(results: Mapping[str, Any], times: Mapping[str, Any]) -> str:
+    """Levels, splits, what the bench was told, and the machine, in one small table."""
+    protocol = results["protocol"]
+    facts = {
+        "levels": f"α = {protocol['alpha']}, β = {protocol['beta']}",
+        "splits": f"{protocol['splits']} (readings: {protocol['native_splits']}), seed "
+        f"{protocol['seed']}; bootstrap over scenes: {protocol['resamples']:,} resamples",
+        **_common_settings([s for s in results["studies"] if s["centre"] == MODEL]),
+        **results["settings"],
+        **{f"machine: {name}": value for name, value in times["machine"].items()},
+    }
+    rows = [
+        f"| {plain_cell(name.replace('_', ' '))} | {plain_cell(_plain(value))} |"
+        for name, value in facts.items()
+    ]
+    return "\n".join(["| | |", "|---|---|", *rows])
+
+
+def _common_settings(studies: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """How the models were made: every value that occurs."""
+    found: dict[str, list[str]] = {"density rule": []}
+    for study in studies:
+        for name, value in [("density rule", study["backbone"]), *study["settings"].items()]:
+            known = found.setdefault(name, [])
+            if value not in known:
+                known.append(value)
+    return {name: ", ".join(values) for name, values in found.items() if values}
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    return str(value)
+
+
+def _missing(missing: Mapping[str, str]) -> str:
+    if not missing:
+        return ""
+    reasons = [
+        f"- `{plain_cell(name)}`: {plain_cell(why.splitlines()[0])}"
+        for name, why in sorted(missing.items())
+    ]
+    return "\n".join(["## Not made", "", "From these studies could not be made:", "", *reasons])
+
+
+def _again(results: Mapping[str, Any]) -> str:
+    told = results["settings"].get("config", "CONFIG")
+    return f"""## Make it again
+
+```
+splatcert bench {told}         # trains, measures, writes studies and these tables
+splatcert results FOLDER       # tables, figures and page again, from the stored studies
+```
+
+Every number above is in `results.json`, with the values of every view and the hashes of what
+they were computed from."""

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the two qualitative figures show: renders, half-widths and misses, never a photograph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from splatcert.conformal.calibrate import threshold_of
+from splatcert.conformal.splits import calibration_size, draw_splits
+from splatcert.difficulty.factor import shape, shrink
+from splatcert_bench.statistics import compared_scales as scales
+from splatcert_bench.statistics.evidence import Evidence, MissingError
+from splatcert_bench.studies.collection import BenchStudies
+from splatcert_bench.studies.counts import ViewPicture
+from splatcert_bench.studies.study import Study
+from splatcert_bench.tables.cells import label
+
+Map = NDArray[np.float64]
+PREFERRED = "playroom"
+"""The scene of the first figure, if it was studied: named before any result was seen."""
+SCENES = 3
+"""Rows of the second figure."""
+
+
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """Calibrated half-widths of one scale on one view."""
+
+    label: str
+    half_width: Map
+    """[H, W]."""
+    covered: float
+    """Share of the pixels that count inside their boxes."""
+    misses: NDArray[np.bool_]
+    """[H, W]."""
+
+
+@dataclass(frozen=True, eq=False)
+class PanelRow:
+    """One view: its render and the boxes of two scales."""
+
+    label: str
+    render: NDArray[np.uint8]
+    boxes: tuple[Boxes, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """A figure of rows, with mean widths over a scene's views beside them if given."""
+
+    name: str
+    title: str
+    caption: str
+    rows: tuple[PanelRow, ...]
+    widths: Mapping[str, Map] = field(default_factory=dict)
+    """By label of the scale, in order of the views' difficulty, [V]."""
+
+
+def extremes_panel(bench: BenchStudies) -> Panel:
+    """Easiest and hardest view of a scene: where the view factor acts (fig:nullspace)."""
+    evidence, pictured = _pictured(bench, 2)
+    study = min(evidence.studies, key=lambda s: (s.scene != PREFERRED, s.scene))
+    views = _by_difficulty(evidence, study, pictured[study.key])
+    chosen = [views[0], views[-1]]
+    cut = _multipliers(evidence, study, ("shape", "full"), [p.name for p in chosen])
+    rows = tuple(
+        PanelRow(text, p.render, tuple(_boxes(evidence, study, p, m, q) for m, q in cut.items()))
+        for text, p in zip(("easiest view", "hardest view"), chosen, strict=True)
+    )
+    order = np.argsort(_oracle(evidence, study))
+    widths = {label(m): q * evidence.scale(m, study).means[order] for m, q in cut.items()}
+    covered = [100 * box.covered for row in rows for box in row.boxes]
+    caption = (
+        f"{study.scene}: easiest and hardest held-out view by oracle difficulty. A view factor "
+        "does not change the order of pixels within a view, so the two maps of a row look alike; "
+        "it changes their level. Pixels inside their boxes: easiest "
+        f"{covered[0]:.0f}% and {covered[1]:.0f}%, hardest {covered[2]:.0f}% and "
+        f"{covered[3]:.0f}%, with b̃ alone and with a × b̃. Half-widths in units of the colour "
+        f"range, one scale for all four maps. Right: mean half-width of all {len(study)} views, "
+        "from easy to hard."
+    )
+    return Panel("extremes", "What the view factor does", caption, rows, widths)
+
+
+def intervals_panel(bench: BenchStudies) -> Panel:
+    """The view of median difficulty of three scenes, with its misses (fig:qualitative)."""
+    evidence, pictured = _pictured(bench, 1)
+    rows = []
+    for study in _spread(evidence.studies, SCENES):
+        views = _by_difficulty(evidence, study, pictured[study.key])
+        picture = views[len(views) // 2]
+        methods = [m for m in ("gsu", "full") if evidence.can(m, study)]
+        cut = _multipliers(evidence, study, methods, [picture.name])
+        boxes = tuple(_boxes(evidence, study, picture, m, q) for m, q in cut.items())
+        rows.append(PanelRow(study.scene, picture.render, boxes))
+    said = ", ".join(f"{row.label} {100 * row.boxes[-1].covered:.1f}%" for row in rows)
+    caption = (
+        "Calibrated half-widths on the view of median difficulty, in units of the colour range; "
+        "maps of a row share one scale. "
+        "Last column: the pixels that our boxes miss, on the greyed render. Pixels inside: "
+        f"{said}. The view shown is never among those that calibrate."
+    )
+    return Panel("intervals", "What a calibrated interval looks like", caption, tuple(rows))
+
+
+PANELS: Mapping[str, Callable[[BenchStudies], Panel]] = {
+    "extremes": extremes_panel,
+    "intervals": intervals_panel,
+}
+"""By name, in the order of the page."""
+
+
+def _pictured(bench: BenchStudies, views: int) -> tuple[Evidence, dict[str, list[ViewPicture]]]:
+    """The scenes with at least so many pictures, and the pictures by study."""
+    pictured: dict[str, list[ViewPicture]] = {}
+    for picture in bench.pictures:
+        pictured.setdefault(picture.study, []).append(picture)
+    evidence = bench.main.where(
+        lambda study: (
+            len(pictured.get(study.key, [])) >= views
+            and all(picture.name in study.names for picture in pictured[study.key])
+            and bench.main.can("full", study)
+            and calibration_size(len(study)) + views <= len(study)
+        )
+    )
+    if not evidence.studies:
+        raise MissingError(f"no scene has kept pictures of {views} views or more")
+    return evidence, pictured
+
+
+def _oracle(evidence: Evidence, study: Study) -> Map:
+    lambda_b = evidence.prediction(study).lambda_b
+    return scales.oracle_factors(study, lambda_b, evidence.protocol.beta)
+
+
+def _by_difficulty(
+    evidence: Evidence, study: Study, pictures: Sequence[ViewPicture]
+) -> list[ViewPicture]:
+    oracle = dict(zip(study.names, _oracle(evidence, study), strict=True))
+    return sorted(pictures, key=lambda picture: oracle[picture.name])
+
+
+def _multipliers(
+    evidence: Evidence, study: Study, methods: Sequence[str], shown: Sequence[str]
+) -> dict[str, float]:
+    """Thresholds of the first split in which no view that is shown calibrates."""
+    protocol = evidence.protocol
+    splits = draw_splits(len(study), calibration_size(len(study)), 10_000, protocol.seed)
+    places = [study.names.index(name) for name in shown]
+    split = next((s for s in splits if not s[places].any()), None)
+    if split is None:
+        raise MissingError(f"scene {study.scene}: no split leaves the views shown to the test")
+    return {
+        m: threshold_of(evidence.scale(m, study).scores[split], protocol.alpha) for m in methods
+    }
+
+
+def _boxes(
+    evidence: Evidence, study: Study, picture: ViewPicture, method: str, multiplier: float
+) -> Boxes:
+    half_width = multiplier * _scale_map(evidence, study, picture, method)
+    counts = np.isfinite(picture.residual)
+    misses = counts & (np.nan_to_num(picture.residual) > half_width)
+    covered = 1 - float(misses.sum() / counts.sum())
+    return Boxes(label(method), half_width, covered, misses)
+
+
+def _scale_map(evidence: Evidence, study: Study, picture: ViewPicture, method: str) -> Map:
+    """The scale itself, pixel by pixel, from the rendered field."""
+    field_map = picture.field.astype(np.float64)
+    prediction = evidence.prediction(study)
+    if method == "gsu":
+        return shrink(field_map, study.map("gsu").unit, evidence.choice("gsu", study).weight)
+    factors = scales.view_factors(prediction) if method == "full" else np.ones(len(study))
+    return factors[study.names.index(picture.name)] * shape(field_map, prediction.lambda_b)
+
+
+def _spread(studies: Sequence[Study], count: int) -> list[Study]:
+    """Up to so many studies, of as many families as possible."""
+    seen: dict[str, int] = {}
+    ranked = []
+    for study in studies:
+        seen[study.family] = seen.get(study.family, 0) + 1
+        ranked.append((seen[study.family], len(ranked), study))
+    return [study for _, _, study in sorted(ranked, key=lambda entry: entry[:2])[:count]]

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The scales that are compared, each from a study's numbers: view scores and means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from splatcert.difficulty.factor import LAMBDA_GRID, shrink, unit_of, view_factor
+from splatcert_bench.studies.study import SHAPE, Prediction, Study
+
+Array = NDArray[np.float64]
+FLAT = Fraction(0)
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """A positive scale map as View-CP and the width see it, at one beta."""
+
+    scores: Array
+    """R_v(s), [V]."""
+    means: Array
+    """Mean of s in each view, [V]."""
+
+
+def map_scale(study: Study, name: str, weight: Fraction, beta: Fraction) -> Scale:
+    """A stored map at one shrinkage."""
+    stored = study.map(name)
+    at = study.beta_index(beta), LAMBDA_GRID.index(weight)
+    return Scale(stored.scores[:, at[0], at[1]], shrink(stored.means, 1.0, weight))
+
+
+def factor_scale(study: Study, factors: Array, lambda_b: Fraction, beta: Fraction) -> Scale:
+    """View factors on the residual field's shape: R_v(a b~) = a*_v / a_v (prop:oracle)."""
+    shape = map_scale(study, SHAPE, lambda_b, beta)
+    return Scale(shape.scores / factors, shape.means * factors)
+
+
+def constant_scale(study: Study, beta: Fraction) -> Scale:
+    """One everywhere: what every saving is measured against."""
+    return map_scale(study, SHAPE, FLAT, beta)
+
+
+def oracle_scale(study: Study, lambda_b: Fraction, beta: Fraction) -> Scale:
+    """The factor each view would have needed: no predictor can save more at this shape."""
+    return factor_scale(study, oracle_factors(study, lambda_b, beta), lambda_b, beta)
+
+
+def oracle_factors(study: Study, lambda_b: Fraction, beta: Fraction) -> Array:
+    """a*_v (eq:oracle-factor), [V]."""
+    return map_scale(study, SHAPE, lambda_b, beta).scores
+
+
+def view_factors(prediction: Prediction) -> Array:
+    """a_v in the paper's unit: mean one over the whole query batch, [V]."""
+    return view_factor(prediction.raw, unit_of(prediction.raw), prediction.lambda_a)
+
+
+def magnitudes(study: Study, weight: Fraction) -> Array:
+    """What the raw field says of a whole view, without its shape, [V]."""
+    return view_factor(study.field_means, unit_of(study.field_means), weight)

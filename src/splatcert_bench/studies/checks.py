@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Facts of a model that need no label: exact packing, and whether visibility has directions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from splatcert.camera import Camera
+from splatcert.field.fitted_scene import finish, pack, summarise
+from splatcert.field.operator import directions
+from splatcert.raster.render import open_view
+from splatcert.raster.view import View
+from splatcert.scene.scene import Scene
+from splatcert_bench.baselines.baseline import Fitted
+from splatcert_bench.baselines.gavis import KAPPAS, VisibilityField
+from splatcert_bench.studies.study import DIRECTIONS
+
+PASS = 3
+"""Channels of one pass of a renderer that knows colours only."""
+
+
+def separate_passes(view: View, values: Tensor) -> Tensor:
+    """The same channels, three at a time."""
+    parts = [view.composite(part.contiguous()) for part in values.split(PASS, dim=1)]
+    return torch.cat(parts, dim=2)
+
+
+def packing(fitted: Fitted, cameras: list[Camera]) -> dict[str, float]:
+    """Largest relative differences between one pass and four."""
+    maps, features = 0.0, 0.0
+    background = fitted.observed.background
+    for camera in cameras:
+        view = open_view(fitted.observed.splats, camera, fitted.backend)
+        values = pack(view, fitted.observed)
+        images = view.composite(values), separate_passes(view, values)
+        one, four = (finish(image, background) for image in images)
+        for a, b in ((one.field, four.field), (images[0][..., 3], images[1][..., 3])):
+            maps = max(maps, _difference(a.double(), b.double()))
+        numbers = [
+            torch.tensor([*summarise(found.maps), *found.moments], dtype=torch.float64)
+            for found in (one, four)
+        ]
+        features = max(features, _difference(*numbers))
+    return {"packing.maps": maps, "packing.features": features}
+
+
+def _difference(a: Tensor, b: Tensor) -> float:
+    size = torch.maximum(a.abs(), b.abs())
+    return float(torch.where(size > 0, (a - b).abs() / size.clamp(min=1e-30), 0).max())
+
+
+def visibility_facts(scene: Scene, fitted: Fitted, seed: int = 0) -> dict[str, float]:
+    """Mean visibility of what is seen, along four kinds of directions.
+
+    Gaussians count by their weight in the picture. Random and opposite directions replace
+    those of training views; as many training views are taken as there are held-out ones.
+    """
+    splats = fitted.observed.splats
+    fields = {kappa: VisibilityField(fitted.visibility, kappa) for kappa in KAPPAS}
+    step = max(1, len(scene.training) // max(1, len(scene.held_out)))
+    seen = list(scene.training.cameras[::step])
+    random = torch.Generator().manual_seed(seed)
+    sums = {(kappa, kind): 0.0 for kappa in KAPPAS for kind in DIRECTIONS}
+    weight: dict[str, float] = dict.fromkeys(DIRECTIONS, 0.0)
+    by_camera = (("training", "random", "opposite"), seen), (("test",), scene.held_out.cameras)
+    for kinds, cameras in by_camera:
+        for camera in cameras:
+            view = open_view(splats, camera, fitted.backend)
+            ones = torch.ones(camera.height, camera.width, 1)
+            shown = view.scatter(ones.to(splats.means))[:, 0].double().cpu()
+            towards = directions(splats.means, camera).double().cpu()
+            for kind in kinds:
+                along = _turned(kind, towards, random)
+                weight[kind] += float(shown.sum())
+                for kappa, field in fields.items():
+                    sums[kappa, kind] += float((shown * field.towards(along)).sum())
+    return {
+        f"visibility.{kappa}.{kind}": total / max(weight[kind], 1e-30)
+        for (kappa, kind), total in sums.items()
+    }
+
+
+def _turned(kind: str, towards: Tensor, random: torch.Generator) -> Tensor:
+    if kind == "opposite":
+        return -towards
+    if kind == "random":
+        drawn = torch.randn(towards.shape, generator=random, dtype=torch.float64)
+        return torch.nn.functional.normalize(drawn, dim=1)
+    return towards
+
+
+TEN = 10
+"""Models of the ensemble that is timed."""
+PASSES = ((0, 3), (3, 6), (6, 9), (9, 10))
+"""Channels of a query, three at a time."""
+
+
+def measure_latency(fitted: Fitted, cameras: Sequence[Camera], repeats: int) -> dict[str, float]:
+    """Median seconds of one query, over cameras and repeats, and how large the picture is."""
+    found: dict[str, list[float]] = {}
+    for camera in cameras:
+        ways = _ways(fitted, camera)
+        for way in ways.values():
+            way()  # caches and threads are warm from here on
+        for _ in range(repeats):
+            for name, way in ways.items():
+                started = time.perf_counter()
+                way()
+                _settle(fitted)
+                found.setdefault(name, []).append(time.perf_counter() - started)
+    facts = {f"latency.{name}": float(np.median(seconds)) for name, seconds in found.items()}
+    pixels = [camera.width * camera.height for camera in cameras]
+    return facts | {
+        "latency.members": float(TEN),
+        "latency.megapixels": float(np.mean(pixels)) / 1e6,
+    }
+
+
+def _ways(fitted: Fitted, camera: Camera) -> Mapping[str, Callable[[], object]]:
+    observed, splats = fitted.observed, fitted.observed.splats
+    values = pack(open_view(splats, camera, fitted.backend), observed)
+
+    def colour() -> None:
+        view = open_view(splats, camera, fitted.backend)
+        view.composite(view.colours())
+
+    def four_passes() -> None:
+        # Each pass is a call of a renderer: it projects and sorts again, as published code does.
+        # What a Gaussian carries is given for nothing here, except its colour.
+        colour()
+        for first, last in PASSES[1:]:
+            view = open_view(splats, camera, fitted.backend)
+            view.composite(values[:, first:last].contiguous())
+
+    def ensemble() -> None:
+        for _ in range(TEN):
+            colour()
+
+    return {
+        "one_pass": lambda: observed.query(camera, backend=fitted.backend),
+        "four_passes": four_passes,
+        "colour": colour,
+        "ensemble": ensemble,
+    }
+
+
+def _settle(fitted: Fitted) -> None:
+    if fitted.backend == "cuda":
+        torch.cuda.synchronize()

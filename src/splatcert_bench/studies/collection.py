@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All studies of a bench together: every backbone, every centre, every scene."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from splatcert.conformal.splits import calibration_size
+from splatcert.storage.whole import ArtefactError
+from splatcert_bench.statistics.evidence import Evidence, MissingError, Protocol
+from splatcert_bench.studies.counts import RatioCounts, ViewPicture
+from splatcert_bench.studies.study import Study
+
+MODEL = "model"
+"""The centre of the main results: one model's render."""
+FAMILIES = ("Tanks & Temples", "Deep Blending", "Mip-NeRF 360")
+"""The paper's, in its order; others follow."""
+
+
+@dataclass(frozen=True, eq=False)
+class BenchStudies:
+    """What the tables are made from."""
+
+    studies: tuple[Study, ...]
+    ratios: Mapping[str, RatioCounts] = field(default_factory=dict)
+    """By key of the study."""
+    pictures: tuple[ViewPicture, ...] = ()
+    protocol: Protocol = field(default_factory=Protocol)
+
+    @property
+    def backbone(self) -> str:
+        """The density rule of the main results: FastGS, or that of the first study."""
+        known = [study.backbone for study in self.studies]
+        return "fastgs" if "fastgs" in known or not known else known[0]
+
+    def evidence(self, backbone: str | None = None, centre: str = MODEL) -> Evidence:
+        """The studies of one density rule and centre.
+
+        Choices are always made on studies of the main ones: another backbone or centre takes
+        over what was chosen, as it takes over the predictor.
+        """
+        rule = backbone or self.backbone
+        chosen = self._of(rule, centre)
+        if not chosen:
+            raise MissingError(f"there is no study of backbone {rule!r} and centre {centre!r}")
+        sources = {study.scene: study for study in self._of(self.backbone, MODEL)}
+        return Evidence(chosen, sources, protocol=self.protocol)
+
+    @property
+    def main(self) -> Evidence:
+        """The main results."""
+        return self.evidence()
+
+    def counts(self, study: Study) -> RatioCounts:
+        """Counted ratios of a study."""
+        if study.key not in self.ratios:
+            raise MissingError(f"the ratios of study {study.key} were not kept")
+        counts = self.ratios[study.key]
+        if any(len(counted) != len(study) for counted in counts.maps.values()):
+            raise MissingError(f"the ratios of study {study.key} are of other views")
+        return counts
+
+    def _of(self, backbone: str, centre: str) -> tuple[Study, ...]:
+        found = [s for s in self.studies if (s.backbone, s.centre) == (backbone, centre)]
+        return tuple(sorted((s for s in found if not too_small(s)), key=_order))
+
+
+def too_small(study: Study) -> bool:
+    """Whether a study has too few held-out views to be split."""
+    return len(study) <= calibration_size(len(study))
+
+
+def _order(study: Study) -> tuple[int, str, str]:
+    known = FAMILIES.index(study.family) if study.family in FAMILIES else len(FAMILIES)
+    return known, study.family, study.scene
+
+
+def read_studies(folder: Path, protocol: Protocol, keys: Collection[str]) -> BenchStudies:
+    """The studies of these keys in a folder, with their ratios and pictures beside them.
+
+    Others in it are of scenes that the bench no longer lists.
+    """
+    listed = tuple(f"{key}." for key in keys)
+    every = [path for path in sorted(folder.glob("*.npz")) if path.name.startswith(listed)]
+    ratios = [path for path in every if path.name.endswith(".ratios.npz")]
+    pictures = [path for path in every if path.name.endswith(".picture.npz")]
+    studies = [path for path in every if path not in ratios and path not in pictures]
+    if not studies:
+        raise ArtefactError(f"there is no study in {folder}.\n  Run splatcert bench first.")
+    counted = [RatioCounts.load(path) for path in ratios]
+    return BenchStudies(
+        studies=tuple(Study.load(path) for path in studies),
+        ratios={counts.study: counts for counts in counted},
+        pictures=tuple(ViewPicture.load(path) for path in pictures),
+        protocol=protocol,
+    )

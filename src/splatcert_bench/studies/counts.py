@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many pixels of a view any multiplier covers, from counts instead of pixels.
+
+Pooled calibration and the distribution of within-view coverage need all ratios r / s. A
+ratio is rounded up to the next of 256 steps to an octave and counted. Pooling the rounded
+ratios is again conformal, with a threshold at most 0.3% above that of the exact ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from splatcert.difficulty.factor import LAMBDA_GRID
+from splatcert.errors import InputError
+from splatcert.storage.arrays import UNUSABLE, read_archive, unusable, write_archive
+from splatcert.storage.whole import ArtefactError
+
+FORMAT = "splatcert ratios"
+VERSION = 1
+STEPS = 256
+LOWEST, HIGHEST = -12, 10
+"""Octaves: from 1/4096 to 1024. Ratios outside count at the ends."""
+BINS = (HIGHEST - LOWEST) * STEPS + 2
+EDGES = np.append(2.0 ** (LOWEST + np.arange(BINS - 1) / STEPS), np.inf)
+"""Upper edge of each bin, [BINS]; a ratio x is in the first bin with x <= edge."""
+MAX_BYTES = 1 << 31
+"""Largest archive that is unpacked; a view takes a quarter of a megabyte in each map."""
+Counts = NDArray[np.uint32]
+
+
+def count_ratios(ratios: ArrayLike) -> Counts:
+    """Pixels of one view in each bin, [BINS]."""
+    bins = np.searchsorted(EDGES, np.asarray(ratios, dtype=np.float64).ravel(), side="left")
+    return np.bincount(bins, minlength=BINS).astype(np.uint32)
+
+
+@dataclass(frozen=True, eq=False)
+class RatioCounts:
+    """Counts by name of the map, [V, lambdas, BINS] each, for the study of the same key."""
+
+    study: str
+    maps: Mapping[str, Counts]
+
+    def save(self, path: Path) -> None:
+        """Write the archive, whole or not at all."""
+        head = {"format": np.array(f"{FORMAT} {VERSION}"), "study": np.array(self.study)}
+        arrays = {f"map.{name}": counts for name, counts in sorted(self.maps.items())}
+        write_archive(path, head | arrays, compressed=True)
+
+    @classmethod
+    def load(cls, path: Path) -> RatioCounts:
+        """Read an archive that `save` wrote."""
+        arrays = read_archive(path, "ratios", MAX_BYTES)
+        try:
+            if str(arrays["format"]) != f"{FORMAT} {VERSION}":
+                raise ArtefactError(f"it is {str(arrays['format'])!r}")
+            maps = {n.removeprefix("map."): a for n, a in arrays.items() if n.startswith("map.")}
+            shape = len(LAMBDA_GRID), BINS
+            if any(a.dtype.kind != "u" or a.shape[1:] != shape for a in maps.values()):
+                raise ArtefactError(f"counts must be whole, [V, {shape[0]}, {BINS}]")
+            if any(not a.any(axis=2).all() for a in maps.values()):
+                raise ArtefactError("a view has no pixels")
+            return cls(str(arrays["study"]), maps)
+        except UNUSABLE as error:
+            raise unusable(path, "ratios", error) from error
+
+
+class PictureError(InputError):
+    """Maps that do not belong together."""
+
+
+@dataclass(frozen=True, eq=False)
+class ViewPicture:
+    """One held-out view. Boxes are q a_v b~; the multiplier is the table side's to choose."""
+
+    study: str
+    """Key of the study."""
+    name: str
+    """Of the view."""
+    render: NDArray[np.uint8]
+    """[H, W, 3]."""
+    field: NDArray[np.float32]
+    """Rendered residual field b, [H, W]; shapes at any shrinkage follow from it."""
+    residual: NDArray[np.float32]
+    """|photo - render|, largest over RGB, [H, W]; NaN where a pixel does not count.
+
+    Only what a box misses is ever drawn: a residual map would show the photograph.
+    """
+
+    def __post_init__(self) -> None:
+        size = self.render.shape[:2]
+        kinds = (self.render.dtype == np.uint8, *(a.dtype.kind == "f" for a in self.maps))
+        shapes = (self.render.shape == (*size, 3), *(a.shape == size for a in self.maps))
+        if not (all(kinds) and all(shapes) and self.render.size and np.isfinite(self.field).all()):
+            raise PictureError("render, field and residual are no maps of one view")
+        if not np.isfinite(self.residual).any():
+            raise PictureError("no pixel of it counts")
+
+    @property
+    def maps(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Those of one number a pixel."""
+        return self.field, self.residual
+
+    def save(self, path: Path) -> None:
+        """Write the archive, whole or not at all."""
+        arrays = {entry.name: np.asarray(getattr(self, entry.name)) for entry in fields(self)}
+        write_archive(path, arrays, compressed=True)
+
+    @classmethod
+    def load(cls, path: Path) -> ViewPicture:
+        """Read an archive that `save` wrote."""
+        arrays = read_archive(path, "a picture")
+        try:
+            maps = {name: arrays[name] for name in ("render", "field", "residual")}
+            return cls(study=str(arrays["study"]), name=str(arrays["name"]), **maps)
+        except UNUSABLE as error:
+            raise unusable(path, "a picture", error) from error

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The study of one model: phases 2 and 3 from its certificate, then every map on every label.
+
+Scales come first. The whole batch is rendered and hashed before a held-out photograph is
+handed out, and nothing is chosen here: tables choose shrinkages and concentrations on
+source scenes, from scores at all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from splatcert import __version__
+from splatcert.certificate.certificate import Certificate
+from splatcert.certificate.hashes import joint_hash
+from splatcert.certificate.store import load_certificate
+from splatcert.conformal.levels import parse_level
+from splatcert.conformal.splits import calibration_size
+from splatcert.difficulty.factor import LAMBDA_GRID
+from splatcert.scene.roles import EvaluationView
+from splatcert.scene.scene import Scene
+from splatcert.splats.files import load_splats
+from splatcert_bench.baselines.baseline import Fitted, Members
+from splatcert_bench.baselines.ensemble import Ensemble
+from splatcert_bench.baselines.named import maker_of
+from splatcert_bench.run.layout import Model
+from splatcert_bench.run.settings import BenchError
+from splatcert_bench.studies.batch import (
+    ENSEMBLE,
+    FIELD,
+    Batch,
+    around_ensemble_mean,
+    query_batch,
+    timed_cameras,
+)
+from splatcert_bench.studies.checks import packing, visibility_facts
+from splatcert_bench.studies.counts import RatioCounts, ViewPicture
+from splatcert_bench.studies.scores import Label, Scored, score_batch
+from splatcert_bench.studies.study import SHAPE, Study
+
+PICTURED = {"easiest": 0.0, "median": 0.5, "hardest": 1.0}
+"""Views that figures show, by their place in the order of oracle factors."""
+
+
+def fitted_model(model: Model, scene: Scene) -> tuple[Certificate, Fitted]:
+    """The model with its certificate, and what its training views gave."""
+    certificate = load_certificate(model.certificate, load_splats(model.run / "splats.ply"))
+    backend = model.bench.config.backend
+    return certificate, Fitted(certificate.observed, scene.training, backend=backend)
+
+
+def members_of(model: Model) -> Members | None:
+    """The ensemble, which belongs to a scene's first model."""
+    bench = model.bench
+    if not (model.is_main and bench.config.members.count):
+        return None
+    runs = [bench.member(model.scene, k) for k in range(bench.config.members.count)]
+    return Members([load_splats(run / "splats.ply") for run in runs], bench.member_side or None)
+
+
+def make_study(model: Model) -> None:
+    """Score every map on every held-out view; leaves studies without predictions."""
+    scene = model.bench.load(model.scene)
+    refuse_few(scene, model)
+    certificate, fitted = fitted_model(model, scene)
+    fitted = replace(fitted, members=members_of(model))
+    methods = [
+        name
+        for name in model.bench.config.study.methods
+        if name != FIELD and (name != ENSEMBLE or fitted.members is not None)
+    ]
+    beside = model.bench.file.parent
+    baselines = {name: maker_of(name, beside)(fitted) for name in methods}
+    batches = [query_batch(scene, fitted, baselines)]
+    if isinstance(ensemble := baselines.get(ENSEMBLE), Ensemble):
+        batches.append(around_ensemble_mean(scene, batches[0], ensemble))
+    facts = label_free_facts(model, scene, fitted)
+    fixed = {batch.centre: batch.hash() for batch in batches}
+    before = len(scene.held_out.ledger.entries)
+
+    labelled = scene.held_out.reveal("evaluation", scene.held_out.with_photo, by="bench study")
+    facts |= {"labels.before": float(before), "labels.after": float(len(labelled))}
+    model.raw_study.mkdir(parents=True, exist_ok=True)
+    for batch in batches:
+        scored = score_batch(batch, labelled, betas_of(model))
+        study = assemble(model, certificate, scored, batch, facts)
+        study = replace(study, hashes={**study.hashes, "scales": fixed[batch.centre]})
+        study.save(model.raw_study / f"{study.key}.npz")
+        RatioCounts(study.key, scored.counts).save(model.raw_study / f"{study.key}.ratios.npz")
+        if batch is batches[0]:
+            save_pictures(model.raw_study, study, batch, labelled)
+
+
+def refuse_few(scene: Scene, model: Model) -> None:
+    """Fewer held-out photographs than a split needs."""
+    count = len(scene.held_out.with_photo)
+    needed = calibration_size(count) + 1
+    if count < needed:
+        raise BenchError(
+            f"scene {model.scene} has {count} held-out photos; its splits calibrate on "
+            f"{needed - 1} and test on the rest.\n  Leave it out, or hold out more of its photos."
+        )
+
+
+def betas_of(model: Model) -> tuple[Fraction, ...]:
+    """Pixel levels of a study, ascending."""
+    return tuple(sorted({parse_level(b, "beta") for b in model.bench.config.study.betas}))
+
+
+def label_free_facts(model: Model, scene: Scene, fitted: Fitted) -> dict[str, float]:
+    """What can be said of a model without any held-out label."""
+    cameras = timed_cameras(scene, model.bench.config.study.timed_views)
+    views, held_out = len(scene.training), len(scene.held_out.with_photo)
+    calibration = calibration_size(held_out)
+    roles = {"training": views, "calibration": calibration, "test": held_out - calibration}
+    access = {f"access.{g}.{k}": float(n) for g, n in roles.items() for k in ("pose", "features")}
+    access |= {f"access.{group}.selection": 0.0 for group in roles}
+    access |= {
+        "access.training.image": float(views),
+        "access.calibration.image": float(calibration),
+        "access.test.image": 0.0,
+    }
+    gavis = any(name.startswith("gavis") for name in model.bench.config.study.methods)
+    return {
+        "training_views": float(views),
+        "gaussians": float(len(fitted.observed.splats)),
+        **access,
+        **packing(fitted, cameras),
+        **(visibility_facts(scene, fitted) if gavis else {}),
+    }
+
+
+def assemble(
+    model: Model, certificate: Certificate, scored: Scored, batch: Batch, facts: dict[str, float]
+) -> Study:
+    """The study, with what a reader must know of where it comes from."""
+    config, record, trained = model.bench.config, certificate.record, model.trained_with()
+    calibration = record.calibration
+    width, height = _size(batch)
+    settings = {
+        "profile": config.profile,
+        "resolution": f"{width}x{height}",
+        "iterations": str(trained["iterations"]),
+        "seed": str(trained["seed"]),
+        "members": str(config.members.count if model.is_main else 0),
+        "member resolution": str(model.bench.member_side),
+        "member iterations": str(config.members.iterations),
+        "renderer": str(record.renderer.name),
+        "splatcert": __version__,
+    }
+    return Study(
+        scene=model.scene,
+        family=model.bench.entry(model.scene).family,
+        backbone=model.density,
+        centre=batch.centre,
+        names=scored.names,
+        betas=betas_of(model),
+        pixels=scored.pixels,
+        psnr=scored.psnr,
+        field_means=scored.field_means,
+        maps=scored.maps,
+        predictions={},
+        facts=facts,
+        settings=settings,
+        hashes={
+            "splats": record.model.splats,
+            "training photos": joint_hash(view.image for view in record.training),
+            "held-out photos": joint_hash(view.image for view in calibration),
+            "poses": joint_hash(view.pose for view in (*record.training, *calibration)),
+        },
+    )
+
+
+def _size(batch: Batch) -> tuple[int, int]:
+    height, width, _ = next(iter(batch.views.values())).centre.shape
+    return width, height
+
+
+def save_pictures(
+    folder: Path, study: Study, batch: Batch, labelled: Sequence[EvaluationView]
+) -> None:
+    """Easiest, median and hardest view by oracle factor, for figures."""
+    half = LAMBDA_GRID.index(Fraction(1, 2))
+    oracle = study.map(SHAPE).scores[:, study.beta_index("1/10"), half]
+    order = np.argsort(oracle, kind="stable")
+    for name, place in PICTURED.items():
+        view = labelled[int(order[round(place * (len(order) - 1))])]
+        shown = batch.views[view.name]
+        label = Label.of(view, shown.centre)
+        residual = label.residual.astype(np.float32)
+        if label.mask is not None:
+            residual[~label.mask] = np.nan
+        pixels = np.round(shown.centre.numpy() * 255).astype(np.uint8)
+        field = shown.maps[FIELD].numpy()
+        picture = ViewPicture(study.key, view.name, pixels, field, residual)
+        picture.save(folder / f"{study.key}.{name}.picture.npz")

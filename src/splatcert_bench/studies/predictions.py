@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""View factors of every pool of source scenes: learned, applied, and scored for the audit."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from splatcert.certificate.rule import ScaleRule, raw_predictions
+from splatcert.certificate.store import VIEWS
+from splatcert.conformal.calibrate import view_scores
+from splatcert.difficulty.learn import learn_predictor
+from splatcert.difficulty.predictor import ViewPredictor, load_predictor
+from splatcert.difficulty.views_file import SceneViews
+from splatcert.storage.whole import replacing
+from splatcert_bench.run.layout import Bench, Model
+from splatcert_bench.run.settings import OUT_OF_FOLD
+from splatcert_bench.studies.batch import ENSEMBLE_MEAN, MODEL, queries
+from splatcert_bench.studies.make_study import betas_of, fitted_model
+from splatcert_bench.studies.scores import Label
+from splatcert_bench.studies.study import Prediction, Study
+
+
+def learn_pool(bench: Bench, pool: str) -> None:
+    """One predictor for each target of a pool, from views of its sources."""
+    known: dict[str, SceneViews] = {}
+    learned: dict[tuple[str, ...], ViewPredictor] = {}
+    for target, sources in bench.config.pools()[pool].items():
+        for scene in sources:
+            if scene not in known:
+                known[scene] = source_views(bench, pool, scene)
+        if sources not in learned:
+            config = bench.config.learning(pool)
+            learned[sources] = learn_predictor([known[s] for s in sources], config)
+        path = bench.predictor(pool, target)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        learned[sources].save(path)
+
+
+def source_views(bench: Bench, pool: str, scene: str) -> SceneViews:
+    """The per-view numbers of a source scene, under its name in this bench."""
+    model = Model(bench, scene, bench.config.train.density)
+    path = model.fold_views if pool == OUT_OF_FOLD else model.certificate / VIEWS
+    return replace(SceneViews.load(path), scene=scene)
+
+
+@dataclass(frozen=True, eq=False)
+class _Applied:
+    """A predictor on the query batch of a target, before labels."""
+
+    predictor: ViewPredictor
+    rule: ScaleRule
+    raw: NDArray[np.float64]
+
+
+def add_predictions(model: Model) -> None:
+    """Complete a model's studies with the view factors of every pool."""
+    bench, scene = model.bench, model.bench.load(model.scene)
+    certificate, fitted = fitted_model(model, scene)
+    shown = {
+        v.name: fitted.observed.query(v.camera, backend=fitted.backend) for v in queries(scene)
+    }
+    rows = np.array([query.descriptor for query in shown.values()])
+    applied = {}
+    for pool, targets in bench.config.pools().items():
+        if model.scene in targets:
+            predictor = load_predictor(bench.predictor(pool, model.scene))
+            training = certificate.views.training.descriptors
+            rule = ScaleRule.freeze(predictor, training, rows, "batch")
+            applied[pool] = _Applied(predictor, rule, raw_predictions(predictor, rule.units, rows))
+
+    betas = betas_of(model)
+    labelled = scene.held_out.reveal("evaluation", scene.held_out.with_photo, by="bench audit")
+    scores = {pool: np.empty((len(labelled), len(betas))) for pool in applied}
+    means = {pool: np.empty(len(labelled)) for pool in applied}
+    for row, view in enumerate(labelled):
+        query = shown[view.name]
+        label = Label.of(view, query.center.cpu())
+        for pool, one in applied.items():
+            scale = one.rule.scale(query)
+            scores[pool][row] = view_scores(label.residual, scale, betas, label.mask)
+            means[pool][row] = label.counted(scale).mean()
+    predictions = {
+        pool: Prediction(
+            raw=one.raw,
+            lambda_a=one.predictor.lambda_a,
+            lambda_b=one.predictor.lambda_b,
+            sources=bench.config.pools()[pool][model.scene],
+            ridge=one.predictor.ridge,
+            scores=scores[pool],
+            means=means[pool],
+        )
+        for pool, one in applied.items()
+    }
+    _save(model, predictions, applied)
+
+
+def _save(
+    model: Model, predictions: Mapping[str, Prediction], applied: Mapping[str, _Applied]
+) -> None:
+    """The studies, complete, beside their ratios and pictures."""
+    folder = model.bench.out / "studies"
+    folder.mkdir(parents=True, exist_ok=True)
+    hashes = {f"predictor {pool}": one.predictor.sha256 for pool, one in applied.items()}
+    facts = _source_access(applied)
+    for path in sorted(model.raw_study.glob("*.npz")):
+        if path.name not in {f"{model.study_key(c)}.npz" for c in (MODEL, ENSEMBLE_MEAN)}:
+            with replacing(folder / path.name) as aside:
+                shutil.copyfile(path, aside)
+            continue
+        study = Study.load(path)
+        given = dict(predictions)
+        if study.centre != MODEL:  # around another centre the same factors have other scores
+            given = {
+                pool: replace(one, scores=np.empty((0, 0)), means=np.empty(0))
+                for pool, one in predictions.items()
+            }
+        study = replace(
+            study,
+            predictions=given,
+            hashes={**study.hashes, **hashes},
+            facts={**study.facts, **facts},
+        )
+        study.save(folder / path.name)
+
+
+def _source_access(applied: Mapping[str, _Applied]) -> dict[str, float]:
+    """Views of source scenes that supplied images, poses, features, and took part in choices."""
+    if "pool" not in applied:
+        return {}
+    views = sum(int(row["views"]) for row in applied["pool"].predictor.card["scenes"])
+    kinds = ("image", "pose", "features", "selection")
+    return {f"access.source.{kind}": float(views) for kind in kinds}

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the labels of held-out views say of every map: the numbers that tables are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from splatcert.conformal.maps import rgb_residual, view_maps
+from splatcert.conformal.pooled import native_multiplier
+from splatcert.conformal.ranks import ceil_rank, order_statistics, rank_correlation
+from splatcert.difficulty.factor import LAMBDA_GRID, shrink
+from splatcert.scene.roles import EvaluationView, require_labels
+from splatcert_bench.baselines.baseline import Reading
+from splatcert_bench.statistics.ranking import ause
+from splatcert_bench.studies.batch import FIELD, Batch, Shown, shrunk
+from splatcert_bench.studies.counts import BINS, count_ratios
+from splatcert_bench.studies.study import SHAPE, MapScores
+
+Array = NDArray[np.float64]
+PER_VIEW = "-pv"
+"""Ends the name of a map that is normalised within each view."""
+COUNTED = (SHAPE, FIELD, "ensemble")
+"""Maps whose ratios are counted, for pooled calibration and the curve of coverages."""
+
+
+@dataclass(frozen=True, eq=False)
+class Label:
+    """What one photograph says of one picture."""
+
+    residual: Array
+    """[H, W]."""
+    mask: NDArray[np.bool_] | None
+    psnr: float
+    pixels: int
+
+    @classmethod
+    def of(cls, view: EvaluationView, centre: Tensor) -> Label:
+        """Compare a photograph with a picture, at the picture's resolution."""
+        size = centre.shape[0], centre.shape[1]
+        labelled = require_labels(view, EvaluationView)
+        image = shrunk(labelled.image().cpu(), size).numpy()
+        mask = None
+        if labelled.has_mask:
+            # A pixel that was averaged counts where all of it counts.
+            mask = shrunk(labelled.mask().cpu().float(), size).numpy() > 0.999
+        residual = rgb_residual(image, centre.numpy())
+        difference = image - centre.numpy()
+        counted = difference if mask is None else difference[mask]
+        squared = float(np.square(counted).mean(dtype=np.float64))
+        psnr = -10 * float(np.log10(max(squared, 1e-12)))
+        return cls(residual, mask, psnr, counted.size // 3)
+
+    def counted(self, values: NDArray[np.generic]) -> Array:
+        """The values of a map where pixels count, [n]."""
+        chosen = values.ravel() if self.mask is None else values[self.mask]
+        return chosen.astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """All maps of a batch, scored."""
+
+    names: tuple[str, ...]
+    pixels: NDArray[np.int64]
+    psnr: Array
+    field_means: Array
+    maps: Mapping[str, MapScores]
+    counts: Mapping[str, NDArray[np.uint32]]
+    """Of COUNTED, [V, lambdas, BINS]."""
+
+
+def score_batch(
+    batch: Batch, labelled: Sequence[EvaluationView], betas: Sequence[Fraction]
+) -> Scored:
+    """Every map at every shrinkage and level, normalised by scene and by view."""
+    units = batch.units()
+    tables = {name: _Table.empty(name, len(labelled), betas) for name in _variants(units)}
+    labels = []
+    for row, view in enumerate(labelled):
+        shown = batch.views[view.name]
+        labels.append(Label.of(view, shown.centre))
+        for name, table in tables.items():
+            raw = name.removesuffix(PER_VIEW)
+            reading = batch.readings.get(raw) if raw == name else None
+            table.fill(row, shown, labels[-1], units[raw], reading, betas)
+        _copy_rankings(tables, row)
+    return Scored(
+        names=tuple(view.name for view in labelled),
+        pixels=np.array([label.pixels for label in labels], dtype=np.int64),
+        psnr=np.array([label.psnr for label in labels]),
+        field_means=np.array([batch.views[view.name].means[FIELD] for view in labelled]),
+        maps={
+            name: table.scores(1.0 if name.endswith(PER_VIEW) else units[name], batch.readings)
+            for name, table in tables.items()
+        },
+        counts={name: tables[name].counts for name in COUNTED if name in tables},
+    )
+
+
+def _variants(names: Mapping[str, float]) -> Iterator[str]:
+    for name in names:
+        yield name
+        yield name + PER_VIEW
+
+
+def _copy_rankings(tables: Mapping[str, _Table], row: int) -> None:
+    """A view's own unit does not change the order of its pixels."""
+    for name, table in tables.items():
+        if name.endswith(PER_VIEW):
+            other = tables[name.removesuffix(PER_VIEW)]
+            table.ause[row], table.spearman[row] = other.ause[row], other.spearman[row]
+
+
+@dataclass(eq=False)
+class _Table:
+    """The numbers of one map, filled view by view."""
+
+    name: str
+    values: Array
+    """R_v, [V, betas, lambdas]."""
+    means: Array
+    ause: Array
+    spearman: Array
+    native: NDArray[np.int64]
+    counts: NDArray[np.uint32]
+
+    @classmethod
+    def empty(cls, name: str, views: int, betas: Sequence[Fraction]) -> _Table:
+        bins = BINS if name in COUNTED else 0
+        return cls(
+            name=name,
+            values=np.full((views, len(betas), len(LAMBDA_GRID)), np.nan),
+            means=np.full(views, np.nan),
+            ause=np.full(views, np.nan),
+            spearman=np.full(views, np.nan),
+            native=np.zeros((views, len(betas)), dtype=np.int64),
+            counts=np.zeros((views, len(LAMBDA_GRID), bins), dtype=np.uint32),
+        )
+
+    def fill(
+        self,
+        row: int,
+        shown: Shown,
+        label: Label,
+        unit: float,
+        reading: Reading | None,
+        betas: Sequence[Fraction],
+    ) -> None:
+        per_view = self.name.endswith(PER_VIEW)
+        raw = shown.maps[self.name.removesuffix(PER_VIEW)]
+        own = shown.means[self.name.removesuffix(PER_VIEW)] if per_view else unit
+        ranks = [ceil_rank(label.pixels, 1 - beta) for beta in betas]
+        plain, residual = label.counted(raw.numpy()), label.counted(label.residual)
+        for at, weight in enumerate(LAMBDA_GRID):
+            # Fully shrunk, every map is the constant one, whose ratios are the residuals.
+            ratios = residual
+            if weight:
+                scale = shrink(raw, own, weight).numpy()
+                ratios = view_maps(label.residual, scale, label.mask).ratios()
+            self.values[row, :, at] = order_statistics(ratios, ranks)
+            if self.counts.shape[2]:
+                self.counts[row, at] = count_ratios(ratios)
+        self.means[row] = plain.mean() / own
+        if not per_view:
+            self.ause[row] = ause(residual, plain)
+            self.spearman[row] = rank_correlation(residual, plain)
+        if reading is not None:
+            multipliers = [native_multiplier(reading, beta) for beta in betas]
+            self.native[row] = [int((residual <= m * plain).sum()) for m in multipliers]
+
+    def scores(self, unit: float, readings: Mapping[str, Reading | None]) -> MapScores:
+        reading = None if self.name.endswith(PER_VIEW) else readings.get(self.name)
+        native = self.native if reading else np.empty((0, 0), dtype=np.int64)
+        return MapScores(
+            scores=self.values,
+            means=self.means,
+            unit=unit,
+            ause=self.ause,
+            spearman=self.spearman,
+            reading=reading or "",
+            native=native,
+        )

@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One study: a scene, a density rule and a centre, in the few numbers that every table needs.
+
+A table asks of a map only its view scores and its mean in each view, so a study keeps those
+for every map and shrinkage instead of pixels. `study.npz` is an ordinary NumPy archive
+without Python objects, with a schema version and the hashes of what it was computed from.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from splatcert.conformal.levels import Level, parse_level
+from splatcert.difficulty.factor import LAMBDA_GRID
+from splatcert.errors import InputError
+from splatcert.storage.arrays import UNUSABLE, Arrays, read_archive, unusable, write_archive
+
+FORMAT = "splatcert study"
+VERSION = 1
+SHAPE = "gsu-pv"
+"""The residual field normalised within each view: our b~. Every study has this map."""
+DIRECTIONS = ("training", "test", "random", "opposite")
+FACTS = {
+    "training_views": "views the splats were fitted to",
+    "gaussians": "Gaussians of the model",
+    "visibility.<kappa>.<direction>": "mean GAVIS visibility; directions as in DIRECTIONS",
+    "latency.megapixels": "size of the timed view",
+    "latency.one_pass": "seconds: our query, colour and all auxiliaries in one pass",
+    "latency.four_passes": "seconds: the same query as four passes of three channels",
+    "latency.colour": "seconds: colour alone",
+    "latency.ensemble": "seconds: colour of every member, one after the other",
+    "latency.members": "members that were timed",
+    "packing.maps": "largest relative difference of alpha and field, one pass against four",
+    "packing.features": "the same over the whole descriptor",
+    "seconds.train": "wall time of one model",
+    "seconds.members": "wall time of all members of the ensemble",
+    "seconds.post": "wall time of field and support, after training",
+    "labels.before": "hand-overs of held-out labels before every scale was fixed",
+    "labels.after": "held-out labels that were handed out after that",
+    "access.<group>.<kind>": "views of a group (GROUPS) that supplied something (KINDS)",
+}
+"""Single numbers a study may know, by name; a table leaves out what is unknown."""
+GROUPS = ("training", "source", "calibration", "test")
+KINDS = ("image", "pose", "features", "selection")
+WHOLE = ("pixels", "native")
+"""Arrays of whole numbers; all others are real."""
+MOST = 1e30
+RANGES = {
+    "pixels": (1, 2**40),
+    "scores": (0.0, MOST),
+    "means": (1 / MOST, MOST),
+    "field_means": (0.0, MOST),
+    "raw": (1 / MOST, MOST),
+    "native": (0, 2**40),
+}
+"""What numbers can be: a mean of a positive map is positive, and nothing is without end."""
+Reading = Literal["", "gaussian", "residual"]
+Array = NDArray[np.float64]
+
+
+class StudyError(InputError):
+    """Arrays of a study that do not fit together, or something it does not know."""
+
+
+@dataclass(frozen=True, eq=False)
+class MapScores:
+    """One positive map U at every shrinkage, s = (1 - lambda) + lambda U / unit.
+
+    The unit is one constant of the scene (eq:baseline-normalization) or, for names that end
+    in -pv, each view's own mean over its whole image (eq:shrinkage).
+    """
+
+    scores: Array
+    """R_v(s), [V, betas, lambdas]."""
+    means: Array
+    """Mean of U / unit over the pixels that count, [V]."""
+    unit: float = 1.0
+    """The scene constant c_U; 1 for a per-view map."""
+    ause: Array = field(default_factory=lambda: np.empty(0))
+    """Within each view, [V]; empty if unknown. No shrinkage above 0 changes a ranking."""
+    spearman: Array = field(default_factory=lambda: np.empty(0))
+    """Rank correlation of map and residual within each view, [V]; empty if unknown."""
+    reading: Reading = ""
+    """What the raw map claims to be, if anything (tab:validity)."""
+    native: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 0), dtype=np.int64))
+    """Pixels covered by the raw map taken at its word, [V, betas]; empty without a reading."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """View factors by a predictor that was learned on some source scenes."""
+
+    raw: Array
+    """Raw predictions, [V]; the tables divide by their mean over the batch."""
+    lambda_a: Fraction
+    lambda_b: Fraction
+    sources: tuple[str, ...]
+    """Scenes it was learned on; never the target."""
+    ridge: float = float("nan")
+    scores: Array = field(default_factory=lambda: np.empty((0, 0)))
+    """R_v(a b~) from the deployed maps themselves, [V, betas]: what the identities are
+    audited against; empty if not measured."""
+    means: Array = field(default_factory=lambda: np.empty(0))
+    """Mean of the deployed a b~ over the pixels that count, [V]; empty if not measured."""
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """All that is known of the held-out views of one scene under one model and centre."""
+
+    scene: str
+    family: str
+    backbone: str
+    """Density rule: "fastgs" or "vanilla"."""
+    centre: str
+    """"model", or "ensemble-mean" for the predictive-centre control."""
+    names: tuple[str, ...]
+    betas: tuple[Fraction, ...]
+    pixels: NDArray[np.int64]
+    """Pixels that count, [V]."""
+    psnr: Array
+    """[V]."""
+    field_means: Array
+    """Mean of the raw residual field b over the whole image, [V]."""
+    maps: Mapping[str, MapScores]
+    """By name: SHAPE, gsu, gavis-<kappa>, ensemble, each also with -pv, and a user's own."""
+    predictions: Mapping[str, Prediction]
+    """By pool: pool, same-family, strict, mixed, out-of-fold ..."""
+    facts: Mapping[str, float]
+    """See FACTS."""
+    settings: Mapping[str, str]
+    """Resolution, iterations, seed, members, version: whatever a reader must know."""
+    hashes: Mapping[str, str]
+    """SHA-256 of splats, photos, poses, predictors, by name."""
+
+    def __post_init__(self) -> None:
+        if SHAPE not in self.maps:
+            raise StudyError(f"study of {self.scene}: the map {SHAPE!r} is missing")
+        if len(set(self.names)) < len(self.names):
+            raise StudyError(f"study of {self.scene}: two views have one name")
+        for name, shape, array in self._shapes():
+            entry = name.rpartition(".")[2]
+            kinds = "iu" if entry in WHOLE else "f"
+            if array.dtype.kind not in kinds or (array.shape != shape and array.size):
+                found = f"{array.dtype} {array.shape}"
+                raise StudyError(f"study of {self.scene}: {name} is {found}, expected {shape}")
+            if not array.size and self.names and not _may_be_unknown(name):
+                raise StudyError(f"study of {self.scene}: {name} is empty")
+            if not (np.isfinite(array).all() or name == "psnr"):
+                raise StudyError(f"study of {self.scene}: {name} is not finite everywhere")
+            least, most = RANGES.get(entry, (-np.inf, np.inf))
+            if array.size and not least <= array.min() <= array.max() <= most:
+                raise StudyError(f"study of {self.scene}: {name} must be {least:g} to {most:g}")
+
+    @property
+    def key(self) -> str:
+        """What tells this study from others, also its file name."""
+        return f"{self.scene}-{self.backbone}-{self.centre}"
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def map(self, name: str) -> MapScores:
+        """A map by name."""
+        if name not in self.maps:
+            known = ", ".join(sorted(self.maps))
+            raise StudyError(f"study {self.key} has no map {name!r}, only {known}")
+        return self.maps[name]
+
+    def prediction(self, pool: str) -> Prediction:
+        """View factors by the pool of source scenes."""
+        if pool not in self.predictions:
+            known = ", ".join(sorted(self.predictions)) or "none"
+            raise StudyError(f"study {self.key} has no predictor of pool {pool!r}, only {known}")
+        return self.predictions[pool]
+
+    def beta_index(self, beta: Level) -> int:
+        """Where in `betas` a level is."""
+        level = parse_level(beta, "beta")
+        if level not in self.betas:
+            known = ", ".join(map(str, self.betas))
+            raise StudyError(f"study {self.key} has no scores at beta = {level}, only at {known}")
+        return self.betas.index(level)
+
+    def save(self, path: Path) -> None:
+        """Write the archive, whole or not at all."""
+        header = {
+            "format": FORMAT,
+            "version": VERSION,
+            "scene": self.scene,
+            "family": self.family,
+            "backbone": self.backbone,
+            "centre": self.centre,
+            "names": list(self.names),
+            "betas": [str(beta) for beta in self.betas],
+            "lambdas": [str(value) for value in LAMBDA_GRID],
+            "maps": {n: {"unit": m.unit, "reading": m.reading} for n, m in self.maps.items()},
+            "predictions": {n: _recipe(p) for n, p in self.predictions.items()},
+            "facts": dict(self.facts),
+            "settings": dict(self.settings),
+            "hashes": dict(self.hashes),
+        }
+        arrays = {name: array for name, _, array in self._shapes()}
+        text = json.dumps(header, sort_keys=True, ensure_ascii=False)
+        write_archive(path, {"header": np.array(text), **arrays}, compressed=True)
+
+    @classmethod
+    def load(cls, path: Path) -> Study:
+        """Read an archive that `save` wrote; no Python object is ever loaded."""
+        arrays = read_archive(path, "a study")
+        try:
+            return _study(json.loads(str(arrays["header"])), arrays)
+        except UNUSABLE as error:
+            raise unusable(path, "a study", error) from error
+
+    def _shapes(self) -> list[tuple[str, tuple[int, ...], NDArray[Any]]]:
+        """Every array by its name in the archive, with the shape it must have."""
+        views, betas, lambdas = len(self.names), len(self.betas), len(LAMBDA_GRID)
+        shapes = {
+            ("map", "scores"): (views, betas, lambdas),
+            ("map", "native"): (views, betas),
+            ("prediction", "scores"): (views, betas),
+        }
+        listed = [(n, (views,), getattr(self, n)) for n in ("pixels", "psnr", "field_means")]
+        for kind, holders in (("map", self.maps), ("prediction", self.predictions)):
+            for name, holder in sorted(holders.items()):
+                for entry in _arrays_of(type(holder)):
+                    shape = shapes.get((kind, entry), (views,))
+                    listed.append((f"{kind}.{name}.{entry}", shape, getattr(holder, entry)))
+        return listed
+
+
+def _may_be_unknown(name: str) -> bool:
+    """Whether an array may be empty where there are views."""
+    kind, _, rest = name.partition(".")
+    entry = rest.rpartition(".")[2]
+    return entry in ("ause", "spearman", "native") or (
+        kind == "prediction" and entry in ("scores", "means")
+    )
+
+
+def _arrays_of(kind: type[MapScores] | type[Prediction]) -> list[str]:
+    plain = ("unit", "reading", "lambda_a", "lambda_b", "sources", "ridge")
+    return [entry.name for entry in fields(kind) if entry.name not in plain]
+
+
+def _recipe(prediction: Prediction) -> dict[str, Any]:
+    return {
+        "lambda_a": str(prediction.lambda_a),
+        "lambda_b": str(prediction.lambda_b),
+        "sources": list(prediction.sources),
+        "ridge": str(prediction.ridge),
+    }
+
+
+def _study(header: dict[str, Any], arrays: Arrays) -> Study:
+    if (header["format"], header["version"]) != (FORMAT, VERSION):
+        found = f"{header['format']} {header['version']}"
+        raise StudyError(f"it is {found!r}, this program reads '{FORMAT} {VERSION}'")
+    if header["lambdas"] != [str(value) for value in LAMBDA_GRID]:
+        raise StudyError(f"its shrinkages are not {', '.join(map(str, LAMBDA_GRID))}")
+    maps = {
+        name: MapScores(
+            **{entry: arrays[f"map.{name}.{entry}"] for entry in _arrays_of(MapScores)},
+            unit=_unit(plain["unit"]),
+            reading=_reading(plain["reading"]),
+        )
+        for name, plain in header["maps"].items()
+    }
+    predictions = {
+        name: Prediction(
+            **{entry: arrays[f"prediction.{name}.{entry}"] for entry in _arrays_of(Prediction)},
+            lambda_a=_shrinkage(plain["lambda_a"]),
+            lambda_b=_shrinkage(plain["lambda_b"]),
+            sources=_words(plain["sources"]),
+            ridge=float(plain["ridge"]),
+        )
+        for name, plain in header["predictions"].items()
+    }
+    return Study(
+        scene=str(header["scene"]),
+        family=str(header["family"]),
+        backbone=str(header["backbone"]),
+        centre=str(header["centre"]),
+        names=_words(header["names"]),
+        betas=tuple(parse_level(text, "beta") for text in header["betas"]),
+        pixels=arrays["pixels"],
+        psnr=arrays["psnr"],
+        field_means=arrays["field_means"],
+        maps=maps,
+        predictions=predictions,
+        facts={name: float(value) for name, value in header["facts"].items()},
+        settings={name: str(value) for name, value in header["settings"].items()},
+        hashes={name: str(value) for name, value in header["hashes"].items()},
+    )
+
+
+def _unit(value: Any) -> float:
+    unit = float(value)
+    if not 1 / MOST <= unit <= MOST:
+        raise StudyError(f"a unit must be {1 / MOST:g} to {MOST:g}, got {unit:g}")
+    return unit
+
+
+def _reading(value: Any) -> Reading:
+    if value not in get_args(Reading):
+        raise StudyError(f"there is no reading {str(value)[:40]!r}")
+    return value
+
+
+def _shrinkage(text: str) -> Fraction:
+    """One of the grid; other texts, such as 1e999999999, are not computed."""
+    known = {str(value): value for value in LAMBDA_GRID}
+    if text not in known:
+        raise StudyError(f"a shrinkage must be one of {', '.join(known)}")
+    return known[text]
+
+
+def _words(values: Any) -> tuple[str, ...]:
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise StudyError("a list of names is expected")
+    return tuple(values)

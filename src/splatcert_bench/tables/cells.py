@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The vocabulary of the tables: names of scales, common columns, cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from splatcert_bench.statistics.evidence import Evidence
+from splatcert_bench.statistics.scenes import Comparison, Mean, mean_over_scenes
+from splatcert_bench.tables.paper import paper
+from splatcert_bench.tables.table import Cell, Column, Figure, Value
+
+LABELS = {
+    "constant": "Constant",
+    "gsu": "3DGS-U spatial field",
+    "gavis": "GAVIS visibility field",
+    "ensemble": "Ensemble standard deviation",
+    "shape": "Within-view shape b̃ only",
+    "magnitude": "Raw-field magnitude b̄ only",
+    "a": "Learned view factor a only",
+    "full": "Ours, a × b̃",
+    "oracle": "Oracle factor a* × b̃",
+}
+BASELINES = ("gsu", "gavis", "ensemble")
+SAVING = Column("Saving", "%")
+COVERED = Column("View-event coverage", "%")
+GAP = Column("Gap", "points")
+WINS = Column("Wins")
+SIGN = Column("Sign test p", digits=4)
+SCENES = Column("Scenes")
+
+
+def label(method: str) -> str:
+    """A scale's name for people; a user's map keeps its own."""
+    return LABELS.get(method, method)
+
+
+def cell(value: Value, published: Figure | None = None, *, best: bool = False) -> Cell:
+    """One number or word."""
+    return Cell(Figure(value), published, best)
+
+
+def mean_cell(mean: Mean, published: Figure | None = None, *, best: bool = False) -> Cell:
+    """A mean over scenes with its interval."""
+    return Cell(Figure(mean.value, mean.low, mean.high), published, best)
+
+
+def saving_cell(evidence: Evidence, method: str, published: Figure | None = None) -> Cell:
+    """Mean saving over scenes with its interval."""
+    return mean_cell(mean_of(evidence, evidence.savings(method)), published)
+
+
+def mean_of(evidence: Evidence, values: NDArray[np.float64]) -> Mean:
+    """Mean over scenes, by the protocol's resamples."""
+    return mean_over_scenes(values, evidence.protocol.resamples)
+
+
+def wins(comparison: Comparison) -> str:
+    """Scenes won of those that differ."""
+    return f"{comparison.wins}/{comparison.scenes}"
+
+
+def won_of(won: Figure | None, of: Figure | None) -> Figure | None:
+    """The paper's scenes won, written as ours are."""
+    return Figure(f"{won.value}/{of.value}") if won and of else None
+
+
+def shared_mean(label: str, scenes: Sequence[str], column: str) -> Figure | None:
+    """The paper's mean over those of our scenes that it has, too."""
+    found = [paper(label, scene, column) for scene in scenes]
+    values = [figure.value for figure in found if figure is not None]
+    return Figure(float(np.mean(np.array(values, dtype=np.float64)))) if values else None
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names in a sentence."""
+    return ", ".join(names)
+
+
+def of_scenes(evidence: Evidence, everything: Evidence) -> str:
+    """Which scenes a table is about, in a sentence."""
+    left_out = [scene for scene in everything.scenes if scene not in evidence.scenes]
+    count = f"{len(evidence.scenes)} scenes: {listed(evidence.scenes)}."
+    return f"{count} Without {listed(left_out)}, which lack a scale." if left_out else count
+
+
+def known_savings(evidence: Evidence, method: str) -> NDArray[np.float64]:
+    """Savings by scene, NaN where the scale cannot be formed."""
+    return np.array(
+        [
+            evidence.saving(method, study) if evidence.can(method, study) else np.nan
+            for study in evidence.studies
+        ]
+    )
+
+
+def known_cell(value: float, published: Figure | None = None) -> Cell:
+    """A number that may be NaN, which is unknown."""
+    return cell(float(value) if np.isfinite(value) else None, published)
+
+
+def known_mean(values: NDArray[np.float64], published: Figure | None = None) -> Cell:
+    """Mean of the numbers that are known."""
+    known = values[np.isfinite(values)]
+    return cell(float(known.mean()) if known.size else None, published)

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was studied, who saw which photograph, and how the levels and sizes matter."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from splatcert.conformal.levels import in_percent
+from splatcert.conformal.ranks import views_needed
+from splatcert.conformal.splits import calibration_size, draw_tested_splits, evaluate_splits, saving
+from splatcert_bench.statistics.evidence import At, Evidence, MissingError
+from splatcert_bench.studies.collection import BenchStudies
+from splatcert_bench.studies.study import GROUPS, KINDS, Study
+from splatcert_bench.tables.cells import SCENES, cell, listed
+from splatcert_bench.tables.paper import paper
+from splatcert_bench.tables.table import Cell, Column, Row, Table
+
+ALPHAS = BETAS = (Fraction(1, 20), Fraction(1, 10), Fraction(1, 5))
+SIZES, TESTED = (9, 11, 15, 20, 25), 5
+"""Calibration sizes that are compared, on so many test views."""
+
+
+def manifest(bench: BenchStudies) -> Table:
+    """The scenes and their view counts (tab:manifest)."""
+    rows = []
+    for study in bench.main.studies:
+        size = calibration_size(len(study))
+        numbers = {
+            "training": _fact(study, "training_views"),
+            "views": len(study),
+            "calibration": size,
+            "test": len(study) - size,
+            "gaussians": _thousands(_fact(study, "gaussians")),
+        }
+        counted = [cell(n, paper("tab:manifest", study.scene, k)) for k, n in numbers.items()]
+        more = cell(study.settings.get("resolution")), cell(float(np.nanmean(study.psnr)))
+        rows.append(Row(study.scene, (cell(study.family), *counted, *more)))
+    heads = ("Training views", "Held out V", "Calibration m", "Test")
+    return Table(
+        name="manifest",
+        title="Scenes",
+        label="tab:manifest",
+        row_head="Scene",
+        columns=(
+            Column("Family"),
+            *(Column(head) for head in heads),
+            Column("Gaussians", "k"),
+            Column("Resolution"),
+            Column("PSNR", "dB", 2),
+        ),
+        rows=tuple(rows),
+        notes=("m = max(11, ⌊V/3⌋) of the V held-out views calibrate.",),
+    )
+
+
+def access(bench: BenchStudies) -> Table:
+    """What each group of views supplied, counted while it happened (tab:access)."""
+    studies = [s for s in bench.main.studies if f"access.{GROUPS[0]}.{KINDS[0]}" in s.facts]
+    if not studies:
+        raise MissingError("no study counted who saw which photograph")
+    texts = {
+        "training": "Target-scene renderer training",
+        "source": "Source-scene meta-training",
+        "calibration": "Target calibration",
+        "test": "Target test, until the boxes are fixed",
+    }
+    rows = [
+        Row(
+            texts[group],
+            tuple(
+                cell(
+                    sum(int(s.facts.get(f"access.{group}.{kind}", 0)) for s in studies),
+                    paper("tab:access", group, kind),
+                )
+                for kind in KINDS
+            ),
+        )
+        for group in GROUPS
+    ]
+    heads = ("RGB image", "Camera pose", "Renderer features", "Selection")
+    return Table(
+        name="access",
+        title="What each group of views supplied",
+        label="tab:access",
+        row_head="View group",
+        columns=tuple(Column(head) for head in heads),
+        rows=tuple(rows),
+        notes=(
+            f"Views that supplied each kind of information, counted over {len(studies)} scenes; "
+            "beside it whether the protocol allows it.",
+        ),
+    )
+
+
+def sensitivity(bench: BenchStudies) -> Table:
+    """Saving and coverage at other levels, with the predictor of the main one."""
+    main = bench.main.having("full")
+    size = views_needed(min(ALPHAS))
+    larger = main.where(lambda study: len(study) >= size + TESTED)
+    rows = [
+        _level_row(larger, f"α = {in_percent(alpha)}", f"alpha {alpha}", At(alpha, None, size))
+        for alpha in ALPHAS
+        if larger.studies
+    ]
+    rows += [
+        _level_row(main, f"β = {in_percent(beta)}", f"beta {beta}", At(None, beta))
+        for beta in BETAS
+        if all(beta in study.betas for study in main.studies)
+    ]
+    return Table(
+        name="sensitivity",
+        title="Other levels",
+        label="tab:sensitivity",
+        row_head="Level",
+        columns=(SCENES, Column("Saving", "%"), Column("Coverage", "%"), Column("Target", "%", 0)),
+        rows=tuple(rows),
+        notes=(
+            f"α sweep: m = {size}, the fewest calibration views that α = {in_percent(min(ALPHAS))} "
+            f"can do with, on scenes with at least {TESTED} views more. β sweep: the predictor "
+            "stays the one learned at the main β.",
+        ),
+    )
+
+
+def calibration_sizes(bench: BenchStudies) -> Table:
+    """More calibration views, the same test views (calibration-size sweep)."""
+    evidence = bench.main.having("full").where(lambda study: len(study) >= max(SIZES) + TESTED)
+    if not evidence.studies:
+        raise MissingError(f"no scene has {max(SIZES) + TESTED} held-out views")
+    found = np.array([[_at_size(evidence, s, m) for m in SIZES] for s in evidence.studies])
+    rows = [
+        Row(text, tuple(_size_cell(found[:, :, at], name)))
+        for at, (name, text) in enumerate((("saving", "Saving (%)"), ("coverage", "Coverage (%)")))
+    ]
+    return Table(
+        name="calibration",
+        title="Calibration size",
+        row_head="m",
+        columns=tuple(Column(str(size)) for size in SIZES),
+        rows=tuple(rows),
+        notes=(
+            f"{len(evidence.studies)} scenes with at least {max(SIZES) + TESTED} held-out views: "
+            f"{listed(evidence.scenes)}. In every split the same {TESTED} test views at each m. "
+            "Up to m = 18 the threshold is the largest score.",
+        ),
+    )
+
+
+def _level_row(evidence: Evidence, text: str, key: str, at: At) -> Row:
+    saved, covered = evidence.savings("full", at), evidence.coverages("full", at)
+    target = 100 * float(1 - (at.alpha or evidence.protocol.alpha))
+    return Row(
+        text,
+        (
+            cell(len(evidence.studies), paper("tab:sensitivity", key, "scenes")),
+            cell(float(saved.mean()), paper("tab:sensitivity", key, "saving")),
+            cell(float(covered.mean()), paper("tab:sensitivity", key, "coverage")),
+            cell(target),
+        ),
+    )
+
+
+def _at_size(evidence: Evidence, study: Study, size: int) -> tuple[float, float]:
+    """Saving and coverage in per cent, on test views that do not depend on the size."""
+    protocol = evidence.protocol
+    splits, test = draw_tested_splits(len(study), size, TESTED, protocol.splits, protocol.seed)
+    ours, flat = (
+        evaluate_splits(scale.scores, scale.means, protocol.alpha, splits, test)
+        for scale in (evidence.scale("full", study), evidence.scale("constant", study))
+    )
+    return 100 * saving(ours.mean_width, flat.mean_width), 100 * ours.coverage
+
+
+def _size_cell(values: np.ndarray, name: str) -> list[Cell]:
+    means = values.mean(axis=0)
+    return [
+        cell(float(mean), paper("calibration", name, str(size)))
+        for mean, size in zip(means, SIZES, strict=True)
+    ]
+
+
+def _fact(study: Study, name: str) -> int | None:
+    return int(study.facts[name]) if name in study.facts else None
+
+
+def _thousands(count: int | None) -> int | None:
+    return None if count is None else round(count / 1000)

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every table of the evaluation by name, in the order of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from splatcert_bench.studies.collection import BenchStudies
+from splatcert_bench.tables import cost, coverage, factors, protocol, theory, transfer, width
+from splatcert_bench.tables.table import Table
+
+TABLES: Mapping[str, Callable[[BenchStudies], Table]] = {
+    "manifest": protocol.manifest,
+    "validity": coverage.validity,
+    "curve": coverage.curve,
+    "panel-a": width.panel_a,
+    "panel-a-all": width.panel_a_all,
+    "paired": width.paired,
+    "per-scene-main": width.per_scene_main,
+    "ablation": factors.ablation,
+    "ranking": factors.ranking,
+    "norm": factors.normalisation,
+    "transfer": transfer.transfer,
+    "per-scene": transfer.per_scene,
+    "centre": transfer.centre,
+    "backbone": transfer.backbone,
+    "targets": transfer.targets,
+    "sensitivity": protocol.sensitivity,
+    "calibration": protocol.calibration_sizes,
+    "audit": theory.identities,
+    "decomposition": theory.decomposition,
+    "visibility": cost.visibility,
+    "packing": cost.packing,
+    "access": protocol.access,
+}
+"""By name, in the order of the page: what depends on the stored arrays alone."""
+TIMES: Mapping[str, Callable[[BenchStudies], Table]] = {
+    "time-latency": cost.latency,
+    "time-training": cost.training,
+}
+"""What another run or another machine would give otherwise."""

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is taken over from elsewhere: the predictor, the backbone, the centre, the target."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from splatcert.errors import InputError
+from splatcert_bench.statistics.evidence import Evidence, MissingError
+from splatcert_bench.statistics.scenes import compare
+from splatcert_bench.studies.collection import BenchStudies
+from splatcert_bench.studies.study import Study
+from splatcert_bench.tables.cells import (
+    GAP,
+    SCENES,
+    SIGN,
+    WINS,
+    cell,
+    known_cell,
+    known_mean,
+    known_savings,
+    label,
+    listed,
+    mean_cell,
+    saving_cell,
+    wins,
+    won_of,
+)
+from splatcert_bench.tables.paper import paper, paper_text
+from splatcert_bench.tables.table import Cell, Column, Figure, Row, Table, Value
+
+FAMILY = "Mip-NeRF 360"
+"""The family that the paper holds out."""
+STRICT = "No scene of the target's family is among the sources of its predictor."
+
+
+def transfer(bench: BenchStudies) -> Table:
+    """Our scale and the ensemble's under other source pools (tab:transfer)."""
+    rows = _pool_rows(bench.main, "tab:transfer")
+    return Table(
+        name="transfer",
+        title="Source pools",
+        label="tab:transfer",
+        row_head="Pool of source scenes",
+        columns=_COLUMNS,
+        rows=tuple(rows),
+        notes=(
+            "Savings in per cent of the constant scale's width, with 95% bootstrap intervals over "
+            "scenes. Gap, wins and p compare ours with the ensemble, on the scenes that have one.",
+            STRICT.replace("No", "Strict holdout: no"),
+        ),
+    )
+
+
+def centre(bench: BenchStudies) -> Table:
+    """The same with the ensemble mean as centre of all boxes (predictive-centre control)."""
+    evidence = bench.evidence(centre="ensemble-mean").having("full", "ensemble")
+    rows = _pool_rows(evidence, "centre")
+    sizes = sorted({study.settings.get("resolution", "unknown") for study in evidence.studies})
+    return Table(
+        name="centre",
+        title="The ensemble mean as centre",
+        row_head="Pool of source scenes",
+        columns=_COLUMNS,
+        rows=tuple(rows),
+        notes=(
+            "Both scales around the ensemble's mean image instead of one model's render, at "
+            f"{listed(sizes)}.",
+        ),
+    )
+
+
+def per_scene(bench: BenchStudies) -> Table:
+    """Strict holdout, scene by scene (tab:per-scene)."""
+    strict, name = bench.main.by("strict"), "tab:per-scene"
+    methods = strict.somewhere("a", "shape", "full", "ensemble", "oracle")
+    values = {method: known_savings(strict, method) for method in methods}
+    rows = [
+        Row(s.scene, tuple(known_cell(values[m][at], paper(name, s.scene, m)) for m in methods))
+        for at, s in enumerate(strict.studies)
+    ]
+    held_out = np.array([study.family == FAMILY for study in strict.studies])
+    if held_out.any():
+        means = tuple(known_mean(values[m][held_out], paper(name, "mean", m)) for m in methods)
+        rows.append(Row(f"Mean, {FAMILY}", means, True))
+    if not held_out.all():
+        rows.append(Row("Mean, all", tuple(known_mean(values[m]) for m in methods), True))
+    found = compare(values["full"], np.zeros(len(rows[: len(strict.studies)])))
+    return Table(
+        name="per-scene",
+        title="Strict family holdout, scene by scene",
+        label=name,
+        row_head="Scene",
+        columns=tuple(Column(label(method), "%") for method in methods),
+        rows=tuple(rows),
+        notes=(
+            f"{STRICT} The full scale beats the constant one on {wins(found)} scenes, exact "
+            f"two-sided sign test p = {found.p:.4f}.",
+        ),
+    )
+
+
+def backbone(bench: BenchStudies) -> Table:
+    """Vanilla density control, with predictor and shrinkages of FastGS (tab:backbone)."""
+    vanilla, name = bench.evidence(backbone="vanilla").having("full"), "tab:backbone"
+    if bench.backbone == "vanilla":
+        raise MissingError("the main models are vanilla ones already")
+    methods = ("a", "shape", "full", "oracle")
+    values = {method: vanilla.savings(method) for method in methods}
+    covered = vanilla.coverages("full")
+    rows = []
+    for at, study in enumerate(vanilla.studies):
+        saved = [cell(float(values[m][at]), paper(name, study.scene, m)) for m in methods]
+        event = cell(float(covered[at]), paper(name, study.scene, "coverage"))
+        ratio = cell(_gaussian_ratio(study, vanilla.sources.get(study.scene)))
+        rows.append(Row(study.scene, (*saved, event, ratio)))
+    means = [known_mean(values[m], paper(name, "mean", m)) for m in methods]
+    rows.append(Row("Mean", (*means, known_mean(covered), cell(None)), True))
+    return Table(
+        name="backbone",
+        title="Vanilla densification",
+        label=name,
+        row_head="Scene",
+        columns=(
+            *(Column(label(method), "%") for method in methods),
+            Column("Coverage", "%"),
+            Column("Gaussians over FastGS", "×"),
+        ),
+        rows=tuple(rows),
+        notes=("Predictor and shrinkages were learned on FastGS models and are not fitted anew.",),
+    )
+
+
+def targets(bench: BenchStudies) -> Table:
+    """A target from one deployed model against an out-of-fold one, scene by scene."""
+    folds = bench.main.by("out-of-fold")
+    one = folds.by("one-model")
+    values = [evidence.savings("full") for evidence in (one, folds)]
+    rows = [
+        Row(scene, (cell(float(values[0][at])), cell(float(values[1][at]))))
+        for at, scene in enumerate(folds.scenes)
+    ]
+    published = [paper_text(f"targets {name}", "saving") for name in ("one", "folds")]
+    means = (known_mean(v, p) for v, p in zip(values, published, strict=True))
+    rows.append(Row("Mean", tuple(means), True))
+    found = compare(values[1], values[0])
+    return Table(
+        name="targets",
+        title="One-model target against out-of-fold target",
+        row_head="Scene",
+        columns=(Column("One model", "%"), Column("Out of fold", "%")),
+        rows=tuple(rows),
+        notes=(
+            "Saving of our scale when its predictor learned from training views, by residuals of "
+            "the deployed model or of models that had not seen the view. Out of fold is better on "
+            f"{wins(found)} scenes (the paper: {_won('targets wins')}).",
+        ),
+    )
+
+
+_COLUMNS = (
+    SCENES,
+    Column("Ours", "%"),
+    Column("Ensemble", "%"),
+    GAP,
+    WINS,
+    SIGN,
+    Column("Beats constant"),
+)
+
+
+def _pool_rows(evidence: Evidence, source: str) -> list[Row]:
+    """One row for each way to choose the source scenes that some target has."""
+    ways = [
+        ("pool", "All other scenes", None, ""),
+        ("same-family", "Same family among the sources", None, "same-family"),
+        ("strict", f"Strict holdout, {FAMILY}", FAMILY, "strict"),
+        ("strict", "Strict holdout, every family", None, ""),
+        ("mixed", "As many sources as strict, with the family", None, "mixed"),
+        ("one-model", "All other scenes, learned from their training views", None, ""),
+    ]
+    named = {pool for study in evidence.studies for pool in study.predictions}
+    own = sorted(named - {way[0] for way in ways} - {"out-of-fold"})
+    rows = []
+    for pool, text, family, published in [*ways, *((p, f"Pool {p}", None, "") for p in own)]:
+        try:
+            targets = evidence.by(pool).where(lambda s, f=family: f in (None, s.family))
+            chosen = targets.having("full")
+        except InputError:
+            continue
+        rows.append(_pool_row(chosen, text, published, source))
+    if not rows:
+        raise MissingError("no scene has view factors by any pool of source scenes")
+    return rows
+
+
+def _pool_row(evidence: Evidence, text: str, published: str, source: str) -> Row:
+    known = {name: _published(source, published, name) for name in ("full", "ensemble", "gap", "p")}
+    if published == "mixed" and source != "centre":
+        known["full"] = paper_text("mixed", "saving")
+    won = [_published(source, published, name) for name in ("wins", "scenes")]
+    against_constant = compare(evidence.savings("full"), np.zeros(len(evidence.studies)))
+    beats = f"{wins(against_constant)}, p = {against_constant.p:.4f}"
+    compared: tuple[Cell, ...] = tuple(cell(None, known[name]) for name in ("ensemble", "gap"))
+    compared += cell(None), cell(None, known["p"])
+    if evidence.somewhere("ensemble"):
+        both = evidence.having("full", "ensemble")
+        found = compare(both.savings("full"), both.savings("ensemble"), both.protocol.resamples)
+        compared = (
+            saving_cell(both, "ensemble", known["ensemble"]),
+            mean_cell(found.gap, known["gap"]),
+            cell(wins(found), won_of(*won)),
+            cell(found.p, known["p"]),
+        )
+    ours = saving_cell(evidence, "full", known["full"])
+    return Row(text, (cell(len(evidence.studies)), ours, *compared, cell(beats)))
+
+
+def _published(source: str, row: str, column: str) -> Figure | None:
+    if row not in ("same-family", "strict"):
+        return None
+    return paper_text(f"centre {row}", column) if source == "centre" else paper(source, row, column)
+
+
+def _gaussian_ratio(study: Study, reference: Study | None) -> float | None:
+    if reference is None or not {"gaussians"} <= set(study.facts) & set(reference.facts):
+        return None
+    return study.facts["gaussians"] / reference.facts["gaussians"]
+
+
+def _won(passage: str) -> Value:
+    figure = won_of(paper_text(passage, "wins"), paper_text(passage, "scenes"))
+    return figure.value if figure else None

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Width at matched view coverage: one centre, one calibration layer, only the scale changes."""
+
+from __future__ import annotations
+
+from splatcert_bench.statistics.evidence import Evidence, MissingError
+from splatcert_bench.statistics.scenes import compare
+from splatcert_bench.studies.collection import BenchStudies
+from splatcert_bench.tables.cells import (
+    BASELINES,
+    COVERED,
+    GAP,
+    SAVING,
+    SIGN,
+    WINS,
+    cell,
+    known_cell,
+    known_mean,
+    known_savings,
+    label,
+    mean_cell,
+    of_scenes,
+    saving_cell,
+    shared_mean,
+    wins,
+    won_of,
+)
+from splatcert_bench.tables.paper import paper, paper_text
+from splatcert_bench.tables.table import Cell, Column, Figure, Row, Table
+
+_COMPARED = ("gap", "p", "wins", "scenes")
+MATCHED = "Same centre, same calibration views, same View-CP layer; only the scale map changes."
+CHOSEN = (
+    "Shrinkages, and GAVIS's κ, are chosen by width on the source scenes of each target's "
+    "predictor, never on the target."
+)
+
+
+def panel_a(bench: BenchStudies) -> Table:
+    """Every scale on the scenes that have them all (tab:panel-a)."""
+    methods = _methods(bench.main)
+    return _panel(bench, "panel-a", methods, "Width saved by each scale")
+
+
+def panel_a_all(bench: BenchStudies) -> Table:
+    """The same on all scenes, without the scales that some of them lack."""
+    main = bench.main
+    methods = [m for m in _methods(main) if all(main.can(m, study) for study in main.studies)]
+    if len(methods) == len(_methods(main)):
+        raise MissingError("panel-a has all scenes already")
+    return _panel(bench, "panel-a-all", methods, "Width saved, on all scenes")
+
+
+def paired(bench: BenchStudies) -> Table:
+    """Our scale against each other one, scene by scene."""
+    rows = []
+    for method in [m for m in _methods(bench.main) if m != "full"]:
+        both = bench.main.having("full", method)
+        savings = both.savings("full"), both.savings(method)
+        found = compare(*savings, resamples=both.protocol.resamples)
+        known = f"full-{method}" if method in ("gsu", "ensemble") else ""
+        gap, p, *won = (paper_text(known, n) if known else None for n in _COMPARED)
+        cells = mean_cell(found.gap, gap), cell(wins(found), won_of(*won)), cell(found.p, p)
+        rows.append(Row(label(method), cells))
+    return Table(
+        name="paired",
+        title="Our scale against each other one, paired by scene",
+        row_head="Ours minus",
+        columns=(GAP, WINS, SIGN),
+        rows=tuple(rows),
+        notes=(
+            "Each row on all scenes that have both scales. Gap in points of saving, with a 95% "
+            "bootstrap interval over scenes; exact two-sided sign test.",
+        ),
+    )
+
+
+def per_scene_main(bench: BenchStudies) -> Table:
+    """Savings scene by scene, with the two paired differences (tab:per-scene-main)."""
+    main, name = bench.main, "tab:per-scene-main"
+    methods = main.somewhere(*BASELINES, "full", "oracle")
+    pairs = [("full", m) for m in ("gsu", "ensemble") if m in methods]
+    columns = [Column(label(m), "%") for m in methods]
+    columns += [Column(f"Ours \N{MINUS SIGN} {label(m)}", "points") for _, m in pairs]
+    keys = [*methods, *(f"{a}-{b}" for a, b in pairs)]
+    values = {m: known_savings(main, m) for m in methods}
+    values |= {f"{a}-{b}": values[a] - values[b] for a, b in pairs}
+    rows = [
+        Row(
+            study.scene, tuple(known_cell(values[k][at], paper(name, study.scene, k)) for k in keys)
+        )
+        for at, study in enumerate(main.studies)
+    ]
+    rows.append(
+        Row("Mean", tuple(known_mean(values[k], paper(name, "mean", k)) for k in keys), True)
+    )
+    ours = [paper(name, scene, "full") is not None for scene in main.scenes]
+    notes = []
+    if any(ours) and not all(ours):
+        notes.append("The paper's figure in the last row is its mean over just these scenes.")
+        shared = tuple(known_mean(values[k][ours], shared_mean(name, main.scenes, k)) for k in keys)
+        rows.append(Row("Mean of the paper's scenes", shared, True))
+    return Table(
+        name="per-scene-main",
+        title="Width saved, scene by scene",
+        label=name,
+        row_head="Scene",
+        columns=tuple(columns),
+        rows=tuple(rows),
+        notes=(
+            _covered_range(main, [*methods, "constant"]),
+            *notes,
+        ),
+    )
+
+
+def _panel(bench: BenchStudies, name: str, methods: list[str], title: str) -> Table:
+    evidence = bench.main.having(*methods)
+    compared = [m for m in methods if m not in ("constant", "oracle")]
+    if not compared:
+        raise MissingError("no scene has a scale to compare with the constant one")
+    best = max(compared, key=lambda method: float(evidence.savings(method).mean()))
+    rows = []
+    for method in methods:
+        known = {c: paper("tab:panel-a", method, c) for c in ("saving", "coverage")}
+        saving = saving_cell(evidence, method, known["saving"])
+        saving = Cell(saving.ours, saving.paper, best=method == best)
+        if method == "constant":
+            saving = cell(0.0, Figure(0.0))
+        covered = cell(float(evidence.coverages(method).mean()), known["coverage"])
+        rows.append(Row(label(method), (_models(evidence, method), saving, covered)))
+    return Table(
+        name=name,
+        title=title,
+        label="tab:panel-a",
+        row_head="Scale",
+        columns=(Column("Models / passes"), SAVING, COVERED),
+        rows=tuple(rows),
+        notes=(of_scenes(evidence, bench.main), f"{MATCHED} {CHOSEN}"),
+    )
+
+
+def _methods(main: Evidence) -> list[str]:
+    """Every baseline that some scene has, and users' maps that all scenes with those have."""
+    known = main.somewhere("constant", *BASELINES, "full", "oracle")
+    matched = main.having(*known).studies
+    own = set.intersection(*(set(study.maps) for study in matched)) - set(BASELINES)
+    mine = sorted(m for m in own if not m.endswith("-pv") and not m.startswith("gavis-"))
+    return [*known[:-2], *main.somewhere(*mine), *known[-2:]]
+
+
+def _models(evidence: Evidence, method: str) -> Cell:
+    known = [paper("tab:panel-a", method, name) for name in ("models", "passes")]
+    published = Figure(f"{known[0].value} / {known[1].value}") if known[0] and known[1] else None
+    if method != "ensemble":
+        return cell("1 / 1" if method in ("constant", "gsu", "gavis", "full") else None, published)
+    members = {study.settings.get("members", "M") for study in evidence.studies}
+    count = "–".join(sorted(members, key=lambda text: (len(text), text)))
+    return cell(f"{count} / {count}", published)
+
+
+def _covered_range(evidence: Evidence, methods: list[str]) -> str:
+    """How far view-event coverage strays over scenes and scales; the oracle always covers."""
+    known = [
+        100 * evidence.outcome(method, study).coverage
+        for method in methods
+        if method != "oracle"
+        for study in evidence.studies
+        if evidence.can(method, study)
+    ]
+    return (
+        f"View-event coverage over all these scenes and scales: {min(known):.1f}–{max(known):.1f}%."
+    )
