@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from splatcert.camera import Camera
-from splatcert.certificate.certificate import observe
 from splatcert.config import FieldConfig
 from splatcert.difficulty.descriptor import FEATURE_NAMES
 from splatcert.difficulty.predictor import ViewPredictor
 from splatcert.field.fit import fit_field
 from splatcert.raster.render import render
+from splatcert.scales.scene_scale import fitted_scene
 from splatcert.scene.scene import Scene, scene_from_tensors
 from splatcert.splats.gaussians import Splats
 from splatcert_bench.baselines.baseline import Fitted, Members
@@ -71,6 +71,6 @@ def made_fitted(photos, *, steps: int, long_side: int | None = None) -> Fitted:
     """What baselines may look at: the model, its field after so many steps, three members."""
     scene, model = made_capture(photos), made_model(made_truth())
     fit = fit_field(model, scene.training, FieldConfig(max_steps=steps))
-    observed = observe(model, fit, scene.training.cameras, scene.extent, (0.0, 0.0, 0.0))
+    observed = fitted_scene(model, fit, scene.training.cameras, scene.extent, (0.0, 0.0, 0.0))
     members = [made_model(made_truth(), seed) for seed in range(3)]
     return Fitted(observed, scene.training, Members(members, long_side=long_side))

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from splatcert.certificate.freeze import FrozenScales
 
 from certified_capture import (
     HELD_OUT,
@@ -23,7 +24,6 @@ from certified_capture import (
 )
 from splatcert import pipeline, refusals
 from splatcert.certificate import resume
-from splatcert.certificate.freeze import FrozenScales
 from splatcert.certificate.hashes import seal_of
 from splatcert.config import CertifyConfig, FieldConfig, LearnConfig
 from splatcert.conformal.maps import MapError

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from splatcert.camera import Camera
-    from splatcert.certificate.store import load_certificate
     from splatcert.config import CertifyConfig, ReportConfig, TrainConfig
+    from splatcert.deploy import load_certificate, verify
     from splatcert.errors import InputError
-    from splatcert.pipeline import certify, verify
+    from splatcert.pipeline import certify
     from splatcert.raster.render import Render, open_view, render
     from splatcert.report.build import write_report
     from splatcert.scene.load import load_scene
@@ -54,13 +54,13 @@ _HOMES = {
     "Splats": "splatcert.splats.gaussians",
     "TrainConfig": "splatcert.config",
     "certify": "splatcert.pipeline",
-    "load_certificate": "splatcert.certificate.store",
+    "load_certificate": "splatcert.deploy",
     "load_scene": "splatcert.scene.load",
     "load_splats": "splatcert.splats.files",
     "open_view": "splatcert.raster.render",
     "render": "splatcert.raster.render",
     "train": "splatcert.training.optimise",
-    "verify": "splatcert.pipeline",
+    "verify": "splatcert.deploy",
     "write_report": "splatcert.report.build",
 }
 

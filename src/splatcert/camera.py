@@ -5,22 +5,21 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from splatcert.errors import InputError
 
-if TYPE_CHECKING:
-    pass
-
 MAX_SIDE = 1 << 16
 MAX_PIXELS = 1 << 27
 """Largest picture, 134 megapixels: a file may claim anything, and a render is all in memory."""
 FARTHEST = 1e15
 """Largest coordinate: beyond it, squares and products leave the range of float32."""
+POSE_NUMBERS = 12
 
 
 class CameraError(InputError):
@@ -34,6 +33,13 @@ class Camera:
     Pixel (column i, row j) has its centre at (i + 0.5, j + 0.5); the principal
     point may be anywhere.
     """
+
+    plain_types: ClassVar[Mapping[str, Any]] = {
+        "world_to_camera": tuple[float, ...],
+        **dict.fromkeys(("fx", "fy", "cx", "cy"), float),
+        **dict.fromkeys(("width", "height"), int),
+    }
+    """Entries of a camera in JSON, and their types."""
 
     world_to_camera: NDArray[np.float64]
     """Rigid transform, [4, 4]."""
@@ -68,7 +74,7 @@ class Camera:
         if max(self.width, self.height) > MAX_SIDE or self.width * self.height > MAX_PIXELS:
             raise CameraError(
                 f"a camera of {self.width} x {self.height} pixels is too large: the limit is "
-                f"{MAX_PIXELS} pixels (cameras.MAX_PIXELS) and {MAX_SIDE} a side.\n"
+                f"{MAX_PIXELS} pixels (camera.MAX_PIXELS) and {MAX_SIDE} a side.\n"
                 "  Ask for a smaller resolution."
             )
         intrinsics = (self.fx, self.fy, self.cx, self.cy)
@@ -123,8 +129,23 @@ class Camera:
             height=height,
         )
 
+    def to_plain(self) -> dict[str, object]:
+        """The camera in numbers for JSON; floats come back bit for bit."""
+        return {
+            "world_to_camera": self.world_to_camera[:3].ravel().tolist(),
+            **{name: float(getattr(self, name)) for name in ("fx", "fy", "cx", "cy")},
+            "width": self.width,
+            "height": self.height,
+        }
 
-POSE_NUMBERS = 12
+    @classmethod
+    def from_plain(cls, *, world_to_camera: tuple[float, ...], **intrinsics: Any) -> Camera:
+        """The camera of these numbers: the first three rows of its pose, row by row."""
+        if len(world_to_camera) != POSE_NUMBERS:
+            raise CameraError(f"a pose has {POSE_NUMBERS} numbers, got {len(world_to_camera)}")
+        pose: NDArray[np.float64] = np.eye(4)
+        pose[:3] = np.array(world_to_camera).reshape(3, 4)
+        return cls(world_to_camera=pose, **intrinsics)
 
 
 def camera_hash(camera: Camera) -> str:
@@ -134,46 +155,7 @@ def camera_hash(camera: Camera) -> str:
     return hashlib.sha256(packed).hexdigest()
 
 
-@dataclass(frozen=True, kw_only=True)
-class CameraRecord:
-    """A camera in numbers; floats are written so that they come back bit for bit."""
-
-    world_to_camera: tuple[float, ...]
-    """First three rows of the pose, row by row."""
-    fx: float
-    fy: float
-    cx: float
-    cy: float
-    width: int
-    height: int
-
-    def __post_init__(self) -> None:
-        if len(self.world_to_camera) != POSE_NUMBERS:
-            raise CameraError(f"a pose has {POSE_NUMBERS} numbers, got {len(self.world_to_camera)}")
-        if not (0 < self.width <= MAX_SIDE and 0 < self.height <= MAX_SIDE):
-            raise CameraError(
-                f"a side has 1 to {MAX_SIDE} pixels, got {self.width} x {self.height}"
-            )
-
-    @classmethod
-    def of(cls, camera: Camera) -> CameraRecord:
-        """The numbers of a camera."""
-        pose = tuple(camera.world_to_camera[:3].ravel().tolist())
-        lens = (float(value) for value in (camera.fx, camera.fy, camera.cx, camera.cy))
-        fx, fy, cx, cy = lens
-        size = {"width": camera.width, "height": camera.height}
-        return cls(world_to_camera=pose, fx=fx, fy=fy, cx=cx, cy=cy, **size)
-
-    def camera(self) -> Camera:
-        """The camera itself; refused if it cannot form an image."""
-        pose: NDArray[np.float64] = np.eye(4)
-        pose[:3] = np.array(self.world_to_camera).reshape(3, 4)
-        return Camera(
-            world_to_camera=pose,
-            fx=self.fx,
-            fy=self.fy,
-            cx=self.cx,
-            cy=self.cy,
-            width=self.width,
-            height=self.height,
-        )
+def extent_of(cameras: Sequence[Camera]) -> float:
+    """1.1 times the largest distance of one of these cameras from their mean."""
+    centres = np.array([camera.centre for camera in cameras])
+    return 1.1 * float(np.linalg.norm(centres - centres.mean(axis=0), axis=1).max())

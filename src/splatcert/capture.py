@@ -1,33 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model tells about its own training: which photos it has seen, at which size.
+"""A capture and its model, ready to be certified: the one front door.
 
-The guarantee needs photos that the model has not seen. A run of `splatcert train` names
-them; other trainers leave a rule in their settings, or nothing.
+The guarantee requires photos that the model has not seen. A run of `splatcert train` lists
+them; other trainers leave a rule in their settings, or nothing. What a model says of its own
+training is believed before any option, from Python as from the command line.
 """
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from splatcert.camera import MAX_SIDE
-from splatcert.certificate.record import HandOver, HeldOutBy
-from splatcert.commands import CaptureOptions
-from splatcert.errors import InputError, listed
+from splatcert.certificate.hashes import splats_hash
+from splatcert.certificate.record import (
+    LoadRecord,
+    ModelRecord,
+    RendererRecord,
+    SceneRecord,
+    UnseenBy,
+)
+from splatcert.config import FieldConfig
+from splatcert.errors import listed
+from splatcert.raster.placement import PhotoFit, Placement, chosen_background, load_for_scene
+from splatcert.raster.render import Backend, renderer_of
+from splatcert.scales.scale import Scale, TrainingSide
 from splatcert.scene.dataset import OWN_SPLIT, Holdout
-from splatcert.scene.load import load_scene
+from splatcert.scene.load import Photographs, read_photographs
 from splatcert.scene.scene import Scene
-from splatcert.splats.files import Split, describe_model
-from splatcert.storage.schema import from_plain
-from splatcert.storage.whole import ordinary
+from splatcert.splats.account import TrainedOnTheseError, TrainingAccount, account_of
+from splatcert.splats.gaussians import Splats
 
-Colour = tuple[float, float, float]
+Rgb = tuple[float, float, float]
+BLACK: Rgb = (0.0, 0.0, 0.0)
 HOW_TO_HOLD_OUT = (
     "  Train again with photos kept out: splatcert train DATA -o RUN (every 8th), Inria\n"
     "  --eval, gsplat --test_every 8, nerfstudio --eval-mode interval. Or photograph a few\n"
@@ -35,151 +44,240 @@ HOW_TO_HOLD_OUT = (
 )
 
 
-class SeenError(InputError):
-    """Photos meant to calibrate that the model was trained on."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Capture:
+    """Photographs, the model in their frame, and who says which of them it has not seen."""
 
+    scene: Scene
+    splats: Splats
+    """In the frame of the scene."""
+    unseen_by: UnseenBy
+    """Who says that the model has not seen the held-out photos."""
+    background: Rgb = BLACK
+    background_from: str = "as asked"
+    placement: Placement | None = None
+    """How the model came into the scene's frame; None for arrays in memory."""
+    account: TrainingAccount = field(default_factory=TrainingAccount)
+    """What the model's run says of its training."""
 
-@dataclass(frozen=True)
-class Training:
-    """A model's own account of how it was trained; None where it has none."""
-
-    split: Split = None
-    """Rule by which photos were kept out."""
-    seen: tuple[str, ...] | None = None
-    """Photos it was trained on, by name."""
-    kept_out: tuple[str, ...] | None = None
-    """Photos it was not trained on, by name."""
-    long_side: int | None = None
-    """Of the photos it was trained on, in pixels."""
-    background: Colour | None = None
-    handed_out: tuple[HandOver, ...] = ()
-    """Held-out labels that were handed out while it was trained or measured."""
-
-
-def training_of(model: Path) -> Training:
-    """What the model's folder tells."""
-    folder = model if model.is_dir() else model.parent
-    record = folder / "train.json"
-    if record.is_file() and (model.is_dir() or model.name == "splats.ply"):
-        return _own_run(record)
-    return Training(split=describe_model(model).split)
-
-
-def _own_run(path: Path) -> Training:
-    """A run of `splatcert train`."""
-    try:
-        record: Any = json.loads(ordinary(path).read_text())
-        request = record["request"]
-        names = {key: tuple(map(str, request[key])) for key in ("training_views", "held_out_views")}
-        sides = [int(side) for size in request["sizes"] for side in size]
-        if not all(1 <= side <= MAX_SIDE for side in sides):
-            raise ValueError(f"a photo has no {max(sides):.3g} pixels a side")
-        red, green, blue = map(float, request["config"]["background"])
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
-        raise SeenError(
-            f"{path} does not say what the model was trained on: {error!r:.200}.\n"
-            "  Restore it, or give the PLY file in a folder of its own, and --holdout."
-        ) from None
-    if not record.get("result"):
-        raise SeenError(
-            f"{path.parent} holds a run that is not finished.\n"
-            "  Finish it by the same splatcert train command, which goes on where it stopped."
+    @classmethod
+    def in_memory(
+        cls, scene: Scene, splats: Splats, *, unseen: Sequence[str], background: Rgb = BLACK
+    ) -> Capture:
+        """Pictures and splats at hand; `unseen` must name every held-out view, and no other."""
+        named, held_out = set(unseen), set(scene.held_out.names)
+        if named != held_out:
+            wrong = sorted(named ^ held_out)
+            raise TrainedOnTheseError(
+                f"`unseen` names {len(named)} views and {len(held_out)} are held out; they differ "
+                f"in {listed(wrong)}.\n"
+                "  Only views that the model has not seen can calibrate: hold out exactly those,\n"
+                "  and name each of them in `unseen`."
+            )
+        account = TrainingAccount()
+        if splats.origin is not None:
+            account = account_of(splats.origin)
+            own_split = scene.details.get("split") == OWN_SPLIT
+            _refuse_trained_on(scene, _seen(account, sorted(scene.cameras), own_split))
+        return cls(
+            scene=scene,
+            splats=splats,
+            unseen_by="user",
+            background=background,
+            account=account,
         )
-    return Training(
-        seen=names["training_views"],
-        kept_out=names["held_out_views"],
-        long_side=max(sides, default=None),
-        background=(red, green, blue),
-        handed_out=_handed_out(path.with_name("metrics.json"), names["held_out_views"]),
+
+    @property
+    def split(self) -> str:
+        """How held-out views were chosen, in words."""
+        return str(self.scene.details.get("split", "as given"))
+
+    @property
+    def likeness(self) -> PhotoFit | None:
+        """How well renders fit a few training photos, where that is already known."""
+        return None if self.placement is None else self.placement.fit
+
+    def training_side(
+        self, config: FieldConfig, backend: Backend, betas: tuple[Fraction, ...]
+    ) -> TrainingSide:
+        """All that a scale may be fitted on: no held-out view is in it."""
+        return TrainingSide(
+            splats=self.splats,
+            views=self.scene.training,
+            extent=self.scene.extent,
+            background=self.background,
+            backend=backend,
+            field=config,
+            model=self.model_record(),
+            renderer=self.renderer_record(backend),
+            betas=betas,
+        )
+
+    def settled(self, scale: Scale) -> dict[str, Any]:
+        """Settings of a certificate that the capture and the scale decide."""
+        unit = getattr(scale, "unit", "deployed")
+        return {"background": self.background, "unit": unit}
+
+    def record(self) -> SceneRecord:
+        """The capture in few words, for a certificate."""
+        scene = self.scene
+        sizes = Counter(f"{c.width}x{c.height}" for c in scene.cameras.values())
+        return SceneRecord(
+            name=scene.path.name,
+            format=scene.format,
+            split=self.split,
+            held_out_by=self.unseen_by,
+            sizes=dict(sorted(sizes.items())),
+            extent=scene.extent,
+            loaded=None if scene.format == "memory" else _load_record(scene.details),
+        )
+
+    def model_record(self) -> ModelRecord:
+        """The splats by content."""
+        return ModelRecord(
+            splats=splats_hash(self.splats),
+            gaussians=len(self.splats),
+            sh_degree=self.splats.sh_degree,
+            antialiased=self.splats.antialiased,
+        )
+
+    def renderer_record(self, backend: Backend) -> RendererRecord:
+        """The renderer by name, version and constants."""
+        known: dict[str, Any] = renderer_of(backend)
+        return RendererRecord(backend=backend, **known, background=self.background)
+
+
+def open_capture(
+    data: str | os.PathLike[str],
+    model: str | os.PathLike[str],
+    *,
+    holdout: Holdout = "auto",
+    images: str | None = None,
+    resolution: int | str | None = None,
+    background: Rgb | None = None,
+    backend: Backend = "cpu",
+) -> Capture:
+    """A capture and its model; what the model's own run says it has seen is believed first.
+
+    Args:
+        data: Folder of photographs and poses, as `load_scene` reads it.
+        model: Run of `splatcert train`, PLY file, Inria folder, gsplat or nerfstudio run.
+        holdout: Photos to calibrate on, as in `load_scene`. "auto": those the model's run kept
+            out; where it does not say, the capture's own split, or every 8th photo.
+        images: Folder of photographs, such as `images_4`.
+        resolution: Longest side in pixels, or a factor. Default: as the model was trained.
+        background: Colour behind the splats. Default: the model's, the capture's, or black.
+        backend: Renderer that checks the model against a few training photos.
+
+    Held-out photos that the model was trained on are refused.
+    """
+    path = Path(model)
+    account = account_of(path)
+    photographs = read_photographs(data, images=images, resolution=resolution or account.long_side)
+    scene, unseen_by = split_unseen(photographs, holdout, account)
+    why, colour = chosen_background(background, account.background, path, scene)
+    placement = load_for_scene(path, scene, background=colour, backend=backend)
+    return Capture(
+        scene=scene,
+        splats=placement.splats,
+        unseen_by=unseen_by,
+        background=colour,
+        background_from=why,
+        placement=placement,
+        account=account,
     )
 
 
-def _handed_out(path: Path, held_out: tuple[str, ...]) -> tuple[HandOver, ...]:
-    """What a run says of held-out labels: none where it has not measured anything."""
-    if not path.is_file():
-        return ()
-    try:
-        metrics: Any = json.loads(path.read_text())
-        if "labels" in metrics:
-            return from_plain(tuple[HandOver, ...], metrics["labels"], "labels")
-    except (ValueError, TypeError, RecursionError) as error:
-        raise SeenError(
-            f"{path} does not say which held-out photos were looked at: {error}.\n"
-            "  Restore it, or remove it and run the same splatcert train command again."
-        ) from None
-    # Runs of earlier versions measured every held-out photo and did not write it down.
-    return (HandOver(order=0, purpose="evaluation", by="splatcert train", views=held_out),)
+def as_capture(
+    capture: Capture | Scene,
+    splats: Splats | None,
+    unseen: Sequence[str] | None,
+    background: Rgb,
+) -> Capture:
+    """What `certify` was given, as a capture."""
+    if isinstance(capture, Capture):
+        if splats is not None or unseen is not None:
+            raise TypeError("an opened capture brings its splats and its split; give it alone")
+        return capture
+    if splats is None or unseen is None:
+        raise TypeError(
+            "a scene is certified with its splats and `unseen`, the names of the held-out views "
+            "that the model has not seen; open_capture(data, model) finds both from files"
+        )
+    return Capture.in_memory(capture, splats, unseen=unseen, background=background)
 
 
-def load_capture(data: Path, capture: CaptureOptions, training: Training) -> Scene:
-    """The capture, with the views held out that the model has not seen.
+def split_unseen(
+    photographs: Photographs, asked: Holdout, account: TrainingAccount
+) -> tuple[Scene, UnseenBy]:
+    """The scene, with the views held out that the model has not seen, and who says so.
 
     What the user asks for goes first; what the model says fills in the rest. A held-out
     view that the model was trained on is refused either way. A rule in a trainer's settings
-    knows nothing of photos that were added later: those may be named in a file, which is
-    then the user's statement.
-
-    `details["held_out_by"]` of the scene says how the split is known, see `HeldOutBy`. The
-    ledger of held-out labels begins with what the model's run folder says of them.
+    knows nothing of photos that were added later: those may be named, which is then the
+    user's statement. The ledger of held-out labels begins with what the model's run says.
     """
-    options: dict[str, Any] = {
-        "images": capture.images,
-        "resolution": capture.resolution or training.long_side,
-    }
-    asked, told = capture.split, _told(data, training, options)
+    told = account.rule(photographs.names, own_split=photographs.own_split)
     if asked == "auto" and told is None:
-        raise SeenError(f"the model has seen every photo of its capture.\n{HOW_TO_HOLD_OUT}")
-    scene = load_scene(data, holdout=told if asked == "auto" else asked, **options)
-    by: HeldOutBy = "model"
+        raise TrainedOnTheseError(
+            f"the model was trained on every photo of its capture.\n{HOW_TO_HOLD_OUT}"
+        )
+    scene = photographs.scene(told if asked == "auto" else asked)
+    by: UnseenBy = "model"
     if told == "auto":
         by = "assumed" if asked == "auto" else "user"
-    elif training.seen is None and capture.names_photos:
+    elif account.seen is None and _names_photos(asked):
         by = "user"
     elif asked != "auto":
-        seen = training.seen
-        if seen is None:
-            seen = load_scene(data, holdout=told, **options).training.names
-        _refuse_seen(scene, seen, told)
-    for entry in training.handed_out:
-        scene.held_out.ledger.record(entry.purpose, f"{entry.by}, says its run folder", entry.views)
-    return replace(scene, details={**scene.details, "held_out_by": by})
+        seen = account.seen or photographs.scene(told).training.names
+        _refuse_trained_on(scene, seen, saw_all=told is None)
+    for use in account.labels:
+        scene.held_out.ledger.record(use.purpose, use.by, use.views)
+    return scene, by
 
 
-def _refuse_seen(scene: Scene, seen: Sequence[str], told: Holdout) -> None:
+def _names_photos(asked: Holdout) -> bool:
+    """Whether held-out photos are named one by one."""
+    if isinstance(asked, str):
+        return asked not in ("auto", "format") and not asked.isdecimal()
+    return isinstance(asked, (tuple, os.PathLike))
+
+
+def _seen(account: TrainingAccount, names: Sequence[str], own_split: bool) -> Sequence[str]:
+    """Photos that the model's run says it was trained on; none where it does not say."""
+    if account.seen is not None:
+        return account.seen
+    told = account.rule(names, own_split=own_split)
+    if told is None:
+        return names
+    if isinstance(told, int):
+        return [name for index, name in enumerate(names) if index % told]
+    return sorted(set(names) - set(told)) if isinstance(told, tuple) else ()
+
+
+def _refuse_trained_on(scene: Scene, seen: Sequence[str], *, saw_all: bool = False) -> None:
     """Held-out photos among those that the model was trained on."""
     both = sorted(set(scene.held_out.names) & set(seen))
     if not both:
         return
     what_to_do = (
         HOW_TO_HOLD_OUT
-        if told is None
-        else "  Photos that it has seen cannot calibrate. Leave --holdout out, to take those that "
-        "its\n  run kept out, or train again with this split."
+        if saw_all
+        else "  Photos that it has seen cannot calibrate. Leave --holdout out to use those that "
+        "its run\n  kept out, or train again with this split."
     )
-    raise SeenError(
+    raise TrainedOnTheseError(
         f"the model was trained on {len(both)} of the {len(scene.held_out)} held-out photos: "
         f"{listed(both)}.\n{what_to_do}"
     )
 
 
-def _told(data: Path, training: Training, options: dict[str, Any]) -> Holdout:
-    """The split as the model tells it: None where it has seen all, "auto" where it is silent."""
-    if training.kept_out is not None:
-        return training.kept_out
-    if training.split is None:
-        return "auto"
-    if training.split == "none":
-        return None
-    usual = load_scene(data, holdout="auto", **options)
-    if usual.details.get("split") == OWN_SPLIT:
-        return "format"  # trainers follow the files of such a dataset, whatever their rule
-    if isinstance(training.split, float):
-        return evaluation_share(tuple(usual.cameras), training.split)
-    return training.split
-
-
-def evaluation_share(names: Sequence[str], share: float) -> tuple[str, ...]:
-    """What nerfstudio keeps out: all but evenly spaced photos, a share of them, by name."""
-    ordered = sorted(names)
-    chosen = np.linspace(0, len(ordered) - 1, math.ceil(len(ordered) * share), dtype=int)
-    return tuple(name for index, name in enumerate(ordered) if index not in set(chosen.tolist()))
+def _load_record(details: Mapping[str, Any]) -> LoadRecord:
+    """The options that the photographs were read with, as far as they decide about pixels."""
+    resolution, masks = details.get("resolution"), details.get("masks asked for")
+    return LoadRecord(
+        images=details.get("images"),
+        resolution=None if resolution is None else str(resolution),
+        background=details.get("background"),
+        masks="off" if masks is False else masks,
+    )

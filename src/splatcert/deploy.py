@@ -1,30 +1,162 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A certificate together with its model, wherever that lies."""
+"""A stored certificate at work: with its model it predicts, with its capture it is verified.
+
+Reading and offline verification need NumPy only; torch is imported where a model is.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from splatcert.certificate.certificate import Certificate, CertificateError
+from splatcert.certificate.checks import UNUSABLE, Check, Verification
 from splatcert.certificate.hashes import splats_hash
 from splatcert.certificate.record import Record
-from splatcert.certificate.store import MAIN, folder_of, load_certificate, read_content
-from splatcert.raster.placement import load_for_scene
-from splatcert.scene.load import load_scene
-from splatcert.scene.scene import Scene
-from splatcert.splats.files import load_splats
-from splatcert.splats.gaussians import Splats
-from splatcert.splats.transform import FrameError
+from splatcert.certificate.store import MAIN, folder_of, read_certificate, read_content
+from splatcert.certificate.verify import verify_folder
+from splatcert.progress import Progress, quiet
 from splatcert.storage.whole import ordinary, write_text_whole
+
+if TYPE_CHECKING:
+    from splatcert.capture import Capture
+    from splatcert.scales.scale import Scale
+    from splatcert.scene.scene import Scene
+    from splatcert.splats.gaussians import Splats
 
 PLACES = "places.json"
 """Beside a certificate: where capture and model were. A hint that nothing rests on: a model is
 recognised by its content."""
 LONGEST_PLACES = 1 << 16
 """Bytes that are read of it."""
+
+
+def load_certificate(
+    path: str | Path, splats: Splats | None = None, *, scale: Scale | None = None
+) -> Certificate:
+    """A certificate from its folder, refused if it was edited or is not of these splats.
+
+    Without splats it can be read, but predicts nothing. A certificate on a map of your own
+    takes it again as `scale`, checked on its calibration views.
+    """
+    certificate = read_certificate(path)
+    return certificate if splats is None else with_model(certificate, splats, scale=scale)
+
+
+def with_model(
+    certificate: Certificate, splats: Splats, *, scale: Scale | None = None
+) -> Certificate:
+    """The certificate with its model, ready to predict; a different model is refused."""
+    from dataclasses import replace
+
+    from splatcert.field.store import fit_of
+    from splatcert.scales.named import stored_scale
+    from splatcert.scales.scene_scale import fitted_scene
+
+    record = certificate.record
+    _check_renderer(record)
+    _check_splats(record, splats)
+    chosen = scale or stored_scale(record.scale.name)
+    if chosen is None or chosen.name != record.scale.name:
+        raise CertificateError(
+            f"the certificate is on a scale {record.scale.name!r}, which is not in the package.\n"
+            "  Give it again: load_certificate(path, splats, scale=OwnMap(name, map))."
+        )
+    fitted = fitted_scene(
+        splats,
+        fit_of(certificate.field),
+        [view.camera for view in record.training],
+        record.scene.extent,
+        record.renderer.background,
+    )
+    frozen = chosen.thaw(record.scale, fitted, record.renderer.backend)
+    if scale is not None:
+        _check_given_scale(record, frozen)
+    return replace(certificate, scale=frozen)
+
+
+def _check_given_scale(record: Record, frozen: Any) -> None:
+    """A map from elsewhere must be the one that was frozen; one calibration view shows it."""
+    from splatcert.certificate.hashes import map_hash
+
+    view = record.calibration[0]
+    scaled = frozen(view.camera)
+    if map_hash(scaled.field) != view.field:
+        raise CertificateError(
+            f"the given scale {record.scale.name!r} is not the certified one: it differs on "
+            f"{view.name}.\n  Give the same map, on the same kind of machine, or certify again."
+        )
+
+
+def _check_renderer(record: Record) -> None:
+    from splatcert.raster.render import renderer_of
+
+    stored = record.renderer
+    here = renderer_of(stored.backend)
+    there = {"name": stored.name, "version": stored.version, "constants": stored.constants}
+    if here == there:
+        return
+    differing = [
+        f"{key} {there[key]} (here {here[key]})" for key in there if here[key] != there[key]
+    ]
+    raise CertificateError(
+        f"the certificate was made with a different renderer: {'; '.join(differing)}.\n"
+        "  Its boxes are about that renderer's pixels. Use that version, or certify again."
+    )
+
+
+def _check_splats(record: Record, splats: Splats) -> None:
+    stored = record.model
+    if splats_hash(splats) == stored.splats:
+        return
+    mode = {True: "antialiased", False: "classic"}
+    there = (
+        f"{stored.gaussians:,} Gaussians of degree {stored.sh_degree}, {mode[stored.antialiased]}"
+    )
+    here = f"{len(splats):,} of degree {splats.sh_degree}, {mode[splats.antialiased]}"
+    raise CertificateError(
+        "the certificate was made for a different model.\n"
+        f"  It names {there}, hash {stored.splats[:12]};\n"
+        f"  this model has {here}, hash {splats_hash(splats)[:12]}.\n"
+        "  Load the model that was certified, in the capture's frame, or certify this one."
+    )
+
+
+def verify(
+    path: str | Path,
+    capture: Capture | None = None,
+    *,
+    scale: Scale | None = None,
+    on: Progress = quiet,
+) -> Verification:
+    """Check a certificate: by itself, or with its capture from scratch.
+
+    The capture must have the certified resolution and the certified views held out:
+    `certified_capture` opens it so. Without it, nothing but NumPy is needed.
+    """
+    checks = verify_folder(folder := folder_of(Path(path))).checks
+    if capture is None or not checks[0].passed:
+        return Verification(checks)
+    from splatcert.certificate.recompute import compare
+    from splatcert.pipeline import certify
+    from splatcert.scales.named import again
+
+    record = read_content(folder)[1]
+    try:
+        stored = read_certificate(folder)
+        recomputed = certify(
+            capture,
+            scale=scale or again(record.scale),
+            config=record.config,
+            backend=record.renderer.backend,
+            on=on,
+        )
+    except UNUSABLE as error:
+        refused = Check("from scratch", False, " ".join(str(error).split()))
+        return Verification((*checks, refused))
+    return Verification((*checks, *compare(stored, recomputed)))
 
 
 def is_certificate(path: Path) -> bool:
@@ -66,17 +198,19 @@ def open_certificate(
     place = model or remembered(folder, "model")
     if place is None:
         raise CertificateError(
-            f"{folder} does not hold its model, and it is not where it was.\n"
+            f"{folder} does not hold its model, and the model has moved.\n"
             f"  Give the one that was certified ({record.model.gaussians:,} Gaussians): "
             "--model MODEL."
         )
-    return load_certificate(
-        folder, _certified_splats(place, record, data or remembered(folder, "data"))
-    )
+    splats = certified_splats(record, place, data or remembered(folder, "data"))
+    return load_certificate(folder, splats)
 
 
-def _certified_splats(model: Path, record: Record, data: Path | None) -> Splats:
+def certified_splats(record: Record, model: Path, data: Path | None) -> Splats:
     """The splats of a model; in the capture's frame if they are not the certified ones as such."""
+    from splatcert.splats.files import load_splats
+    from splatcert.splats.transform import FrameError
+
     try:
         splats = load_splats(model)
         if data is None or splats_hash(splats) == record.model.splats:
@@ -87,11 +221,13 @@ def _certified_splats(model: Path, record: Record, data: Path | None) -> Splats:
                 f"{model} is in its trainer's own frame, which is rebuilt from the capture.\n"
                 "  Give it as well: --data DATA."
             ) from None
-    return load_certified_splats(record, model, load_certified_scene(record, data))
+    return certified_capture(record, data, model).splats
 
 
-def load_certified_scene(record: Record, data: Path, images: str | None = None) -> Scene:
+def certified_scene(record: Record, data: Path, images: str | None = None) -> Scene:
     """The capture at its certified size, split and masks; `images` may name another folder."""
+    from splatcert.scene.load import load_scene
+
     held_out = tuple(view.name for view in (*record.calibration, *record.unlabelled))
     loaded = record.scene.loaded
     options: dict[str, Any] = {"holdout": held_out, "images": images}
@@ -106,10 +242,20 @@ def load_certified_scene(record: Record, data: Path, images: str | None = None) 
     return load_scene(data, **options)
 
 
-def load_certified_splats(record: Record, model: Path, scene: Scene | None = None) -> Splats:
-    """The model; in the capture's frame if the capture is there to find it by."""
-    if scene is None:
-        return load_splats(model)
-    renderer = record.renderer
+def certified_capture(
+    record: Record, data: Path, model: Path, images: str | None = None
+) -> Capture:
+    """Capture and model of a certificate, opened as they were certified."""
+    from splatcert.capture import Capture, account_of
+    from splatcert.raster.placement import load_for_scene
+
+    scene, renderer = certified_scene(record, data, images), record.renderer
     placed = load_for_scene(model, scene, background=renderer.background, backend=renderer.backend)
-    return placed.splats
+    return Capture(
+        scene=scene,
+        splats=placed.splats,
+        unseen_by=record.scene.held_out_by,
+        background=renderer.background,
+        placement=placed,
+        account=account_of(model),
+    )

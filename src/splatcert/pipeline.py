@@ -1,186 +1,116 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Algorithm 1 of the paper, phases 2 to 4: from a capture and its splats to a certificate.
-
-Phase 1, learning the view predictor on source scenes, is `view/learn.py`; what it learned
-is frozen before it comes here. Each phase reads what the algorithm lets it read: held-out
-labels are handed out once, after every scale has been fixed and hashed.
-"""
+"""Algorithm 1 (alg:vscp). Read it beside the paper: the phases, and what each may see, agree."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 
-from splatcert.certificate.certificate import Certificate, observe
-from splatcert.certificate.checks import UNUSABLE, Check, Verification
-from splatcert.certificate.freeze import FrozenScales
-from splatcert.certificate.issue import Findings, issue, training_record
-from splatcert.certificate.measure import Description, Measurement, ViewGroup, measure
-from splatcert.certificate.recompute import compare
-from splatcert.certificate.request import Request
-from splatcert.certificate.resume import fitted_field
-from splatcert.certificate.rule import ScaleRule
-from splatcert.certificate.store import folder_of, read_content, read_parts
-from splatcert.certificate.verify import verify_folder
-from splatcert.config import CertifyConfig
-from splatcert.conformal.calibrate import CalibrationTooSmall, shortfall
-from splatcert.difficulty.predictor import Shipped, ViewPredictor
-from splatcert.field.fit import FieldFit, Report
-from splatcert.field.fitted_scene import Observed
-from splatcert.field.support import folds_of
+from splatcert.capture import Capture, as_capture
+from splatcert.certificate.certificate import Certificate
+from splatcert.certificate.issue import Findings, issue, label_record
+from splatcert.certificate.view_records import CalibrationRecord
+from splatcert.config import CertifyConfig, LearnConfig
+from splatcert.conformal.calibrate import CalibrationTooSmall, shortfall, threshold_of
+from splatcert.conformal.levels import parse_level
+from splatcert.difficulty.learn import choose, fit_predictor, try_all
+from splatcert.difficulty.predictor import ViewPredictor
+from splatcert.difficulty.sources import distinct, source_scene
+from splatcert.difficulty.views_file import SceneViews
+from splatcert.field.store import arrays_of, field_record
+from splatcert.progress import Progress, each, quiet
 from splatcert.raster.render import Backend
-from splatcert.refusals import (
-    chosen_predictor,
-    refuse_informed_predictor,
-    refuse_unfit_views,
-    refuse_unlike_model,
-)
-from splatcert.scene.roles import CalibrationView
+from splatcert.refusals import refuse_early, refuse_known_photos
+from splatcert.scales.named import scale_by_name
+from splatcert.scales.scale import FrozenScale, Scale
+from splatcert.scales.scene_scale import require_frozen
+from splatcert.scales.scoring import BETAS, score_view
+from splatcert.scene.roles import CalibrationView, require_labels
 from splatcert.scene.scene import Scene
 from splatcert.splats.gaussians import Splats
 
 
+def learn(scenes: Sequence[SceneViews], config: LearnConfig | None = None) -> ViewPredictor:
+    """Phase 1, on source scenes: theta, lambda_a and lambda_b, all that crosses to others."""
+    config = config or LearnConfig()
+    sources = [source_scene(views, config) for views in distinct(scenes)]
+    tried = try_all(sources)  # each scene predicted without itself
+    return fit_predictor(sources, tried, choose(tried, config.penalty), config)  # frozen from here
+
+
 def certify(
-    scene: Scene,
-    splats: Splats,
-    config: CertifyConfig | None = None,
-    predictor: ViewPredictor | Shipped | None = "default",
+    capture: Capture | Scene,
+    splats: Splats | None = None,
     *,
+    unseen: Sequence[str] | None = None,
+    scale: Scale | str = "paper",
+    config: CertifyConfig | None = None,
     backend: Backend = "cpu",
     folder: Path | None = None,
-    report: Report | None = None,
+    on: Progress = quiet,
 ) -> Certificate:
-    """Boxes with a guarantee for one scene; every held-out view with a photo calibrates.
+    """Boxes with a guarantee for one capture; every held-out view with a photo calibrates.
 
-    `predictor` was frozen on other scenes: "default" is one in the package that has seen no
-    held-out view of this scene, or name one of `splatcert.shipped`; None is a = 1.
-    With a `folder`, the fitted field is kept there, and a run that was stopped goes on from
-    it to the same result.
+    Pictures in memory are certified by scene and splats, and `unseen` names the held-out views,
+    which the model must not have seen. `scale` is a name or a `Scale`. With a `folder`, the
+    fitted field is kept there: a run that was stopped resumes from it, to the same result.
     """
-    request = Request(scene, splats, config or CertifyConfig(), backend, report)
-    frozen = chosen_predictor(predictor, scene)[1] if isinstance(predictor, str) else predictor
-    refuse_early(request, frozen)
-    return run_phases(request, frozen, folder)
+    config = config or CertifyConfig()
+    capture = as_capture(capture, splats, unseen, config.background)
+    alpha, beta = parse_level(config.alpha, "alpha"), parse_level(config.beta, "beta")
+    betas = tuple(sorted({*BETAS, beta}))
+    chosen = scale_by_name(scale, capture.scene, config.unit) if isinstance(scale, str) else scale
+    refuse_early(capture, chosen, backend)
+    side, held_out = capture.training_side(config.field, backend, betas), capture.scene.held_out
 
+    # Phase 2: training views, labels allowed.
+    fitted = chosen.fit(side, folder=folder, on=on)
 
-def run_phases(
-    request: Request, frozen: ViewPredictor | None, folder: Path | None = None
-) -> Certificate:
-    """Phases 2 to 4 of a request that `refuse_early` has let pass."""
-    scene, splats = request.scene, request.splats
+    # Phase 3: the whole query batch, without labels. From the next line on every scale is fixed.
+    frozen = fitted.freeze(tuple(held_out), on=on)
+    proof, used_before = frozen.hash, len(held_out.ledger.entries)
 
-    # Phase 2: the scene's training views, labels allowed.
-    seen = tuple(training_record(view) for view in scene.training)
-    fit = fitted_field(request, seen, folder)
-    observed = observe(splats, fit, scene.training.cameras, scene.extent, request.config.background)
-    training = study_training(request, observed, fit)
-
-    # Phase 3: the whole query batch, no labels.
-    batch = describe_batch(request, observed)
-    rule = ScaleRule.freeze(frozen, training.descriptors, batch.descriptors, request.config.unit)
-    scales = FrozenScales.of(rule, batch.described, scene.held_out.ledger)
-
-    # Phase 4: calibration labels, handed out once.
-    calibration = scene.held_out.reveal("calibration", scene.held_out.with_photo, by="certify")
-    refuse_informed_predictor(frozen, scene, calibration)
-    held_out = replace(batch, measured=score_views(request, observed, scales, calibration))
+    # Phase 4: calibration labels are opened on the next line, once.
+    labelled = held_out.reveal("calibration", held_out.with_photo, by="certify")
+    refuse_known_photos(chosen, capture.scene, labelled)
+    scored = score_views(frozen, labelled, betas, beta, on)
+    q = threshold_of(np.array([view.score for view in scored]), alpha)  # eq:outer-quantile
+    if message := shortfall(len(scored), alpha):
+        warnings.warn(message, CalibrationTooSmall, stacklevel=2)
     found = Findings(
-        seen=seen,
-        fit=fit,
-        training=training,
-        held_out=held_out,
-        scales=scales,
-        calibration=calibration,
+        levels=(alpha, beta),
+        threshold=q,
+        betas=betas,
+        config=replace(config, **capture.settled(chosen)),
+        scene=capture.record(),
+        model=side.model,
+        renderer=side.renderer,
+        field=field_record(fitted.fit),
+        scale=frozen.record(),
+        labels=label_record(proof, used_before, held_out.ledger.entries),
+        training=fitted.training,
+        calibration=scored,
+        queries=tuple(frozen.queries.values()),
     )
-    if message := shortfall(len(calibration), request.alpha):
-        warnings.warn(message, CalibrationTooSmall, stacklevel=3)
-    return issue(request, found)
-
-
-def refuse_early(request: Request, predictor: ViewPredictor | None) -> None:
-    """Everything that can be refused before any work is done or any label read."""
-    scene, config = request.scene, request.config
-    refuse_unfit_views(scene)
-    refuse_informed_predictor(predictor, scene)
-    refuse_unlike_model(scene, request.splats, config.background, request.backend)
-
-
-def study_training(request: Request, observed: Observed, fit: FieldFit) -> ViewGroup:
-    """Training views, each described by the cameras and the support of the other folds.
-
-    The field is the scene's own, fitted to all of them. Their oracle factors are what other
-    scenes may learn from (`splatcert learn`); nothing here uses them.
-    """
-    views = request.scene.training
-    folds = np.array(folds_of(views.names, len(fit.support)))
-    described, measured = {}, {}
-    for fold in range(len(fit.support)):
-        elsewhere = observed.out_of_fold(fit.support.without(fold), folds == fold)
-        for view in (views[int(k)] for k in np.flatnonzero(folds == fold)):
-            request.tell("describing training views", len(described), len(views))
-            query = elsewhere.query(view.camera, backend=request.backend)
-            described[view.name] = Description.of(view.name, view.camera, query)
-            if not view.has_mask or bool(view.mask().any()):
-                measured[view.name] = measure(view, query, request.betas)
-    return ViewGroup(tuple(described[name] for name in views.names), measured)
-
-
-def describe_batch(request: Request, observed: Observed) -> ViewGroup:
-    """Every held-out view as a query: a camera, and no way to its photo."""
-    described = []
-    for done, view in enumerate(request.scene.held_out):
-        request.tell("describing held-out views", done, len(request.scene.held_out))
-        query = observed.query(view.camera, backend=request.backend)
-        described.append(Description.of(view.name, view.camera, query))
-    return ViewGroup(tuple(described))
+    return Certificate(*issue(found, arrays_of(fitted.fit)), scale=frozen)
 
 
 def score_views(
-    request: Request,
-    observed: Observed,
-    scales: FrozenScales,
-    calibration: Sequence[CalibrationView],
-) -> dict[str, Measurement]:
+    frozen: FrozenScale,
+    labelled: Sequence[CalibrationView],
+    betas: Sequence[Fraction],
+    beta: Fraction,
+    on: Progress,
+) -> tuple[CalibrationRecord, ...]:
     """R_v of each calibration view under its frozen scale: the only use of its label."""
-    measured = {}
-    for done, view in enumerate(calibration):
-        request.tell("scoring calibration views", done, len(calibration))
-        query = observed.query(view.camera, backend=request.backend)
-        scales.require(view.name, query)
-        measured[view.name] = measure(view, query, request.betas, (scales.rule, request.beta))
-    return measured
-
-
-def verify(
-    path: str | Path,
-    scene: Scene | None = None,
-    splats: Splats | None = None,
-    *,
-    report: Report | None = None,
-) -> Verification:
-    """Check a certificate: by itself, or with its scene and splats from scratch.
-
-    The scene must be loaded at the certified resolution, with the certified views held out.
-    """
-    checks = verify_folder(folder := folder_of(Path(path))).checks
-    if scene is None or splats is None or not checks[0].passed:
-        return Verification(checks)
-    record = read_content(folder)[1]
-    try:
-        stored = Certificate(record, *read_parts(folder, record))
-        again = certify(
-            scene,
-            splats,
-            record.config,
-            stored.rule.predictor,
-            backend=record.renderer.backend,
-            report=report,
-        )
-    except UNUSABLE as error:
-        refused = Check("from scratch", False, " ".join(str(error).split()))
-        return Verification((*checks, refused))
-    return Verification((*checks, *compare(stored, again)))
+    scored = []
+    for view in each(labelled, "scoring calibration views", on):
+        scaled = require_frozen(frozen(view.camera), frozen.queries[view.name])
+        photo = require_labels(view, CalibrationView)
+        scored.append(score_view(photo, scaled, frozen.queries[view.name], betas, beta))
+    return tuple(scored)

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
+from splatcert.certificate.rule import ScaleRule
 from torch import Tensor
 
 from splatcert.camera import Camera
-from splatcert.certificate.rule import ScaleRule
 from splatcert_bench.baselines.baseline import Baseline, Fitted, Reading
 
 

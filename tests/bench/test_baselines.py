@@ -11,9 +11,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from parts import Full, Magnitude, PerView, factor_only, shape_only
+from splatcert.certificate.rule import ScaleRule
 
 from certified_capture import made_fitted, made_photos, made_predictor
-from splatcert.certificate.rule import ScaleRule
 from splatcert.conformal.calibrate import view_score
 from splatcert.raster.native import NativeView
 from splatcert.raster.reference import ReferenceView, transmit

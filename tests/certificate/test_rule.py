@@ -7,10 +7,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from splatcert.certificate.rule import ScaleRule
 
 from certified_capture import made_predictor
 from splatcert.certificate.record import ScaleRecord
-from splatcert.certificate.rule import ScaleRule
 from splatcert.storage.schema import from_plain, to_plain
 
 rng = np.random.default_rng(3)

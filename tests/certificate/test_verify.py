@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from splatcert.certificate.freeze import freeze_hash
+from splatcert.certificate.rule import ScaleRule
 
 from certified_capture import HELD_OUT, NAMES, made_capture, made_model, made_truth
 from splatcert import cli
 from splatcert.certificate.checks import differences
 from splatcert.certificate.diagnostics import estimate_by_splits
-from splatcert.certificate.freeze import freeze_hash
 from splatcert.certificate.hashes import seal_of
 from splatcert.certificate.recompute import APART, TOLERANCE, compare
 from splatcert.certificate.record import Record
-from splatcert.certificate.rule import ScaleRule
 from splatcert.certificate.store import CertificateError, load_certificate
 from splatcert.certificate.verify import verify_folder
 from splatcert.difficulty.views_file import SceneViews

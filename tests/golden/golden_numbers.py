@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import certified_capture as made
 import splatcert as sc
 from splatcert.raster import native
+from splatcert.scales.paper import PaperScale
 
 STORED = Path(__file__).with_name("numbers.json")
 CASES = {
@@ -70,12 +71,13 @@ def numbers_of(
         for mask in shown.values():
             mask[:10, :25] = False
     scene = made.scene_from_tensors(cameras, pictures, held_out=made.HELD_OUT, masks=shown)
-    chosen = made.made_predictor() if predictor == "made" else predictor
+    chosen = made.made_predictor() if predictor == "made" else None
     certificate = sc.certify(
         scene,
         made.made_model(made.made_truth()),
-        sc.CertifyConfig(unit=unit),
-        chosen,
+        unseen=made.HELD_OUT,
+        scale="paper" if predictor == "default" else PaperScale(chosen, unit),
+        config=sc.CertifyConfig(unit=unit),
         backend=backend,
     )
     record = certificate.record
@@ -92,9 +94,9 @@ def numbers_of(
         "splats": record.model.splats,
         "exchangeability": record.exchangeability.p_value,
         "splits": {k: [v.coverage, v.width, v.saving] for k, v in record.splits.scales.items()},
-        "reference": record.scale.reference,
-        "feature means": list(record.scale.feature_means),
-        "feature stds": list(record.scale.feature_stds),
+        "reference": record.scale.parameters["reference"],
+        "feature means": record.scale.parameters["feature_means"],
+        "feature stds": record.scale.parameters["feature_stds"],
         "field": [record.field.prior, record.field.ridge, record.field.residual],
         "descriptors": certificate.views.held_out.descriptors.tolist(),
         "oracle": certificate.views.held_out.oracle.tolist(),

@@ -54,5 +54,5 @@ def test_a_certificate_of_schema_2_still_verifies_and_predicts():
     certificate = sc.load_certificate(folder / "certificate", sc.load_splats(folder / "splats.ply"))
     assert certificate.threshold == 0.03327475743597851
     view = certificate.record.calibration[0]
-    boxes = certificate.predict(view.camera.camera())
+    boxes = certificate.predict(view.camera)
     assert abs(boxes.half_width.mean() - certificate.threshold * view.factor) < 1e-4

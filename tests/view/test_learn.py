@@ -13,8 +13,9 @@ from splatcert.conformal.ranks import rank_correlation
 from splatcert.conformal.splits import calibration_size, draw_splits, estimate
 from splatcert.difficulty.descriptor import FEATURE_NAMES, SchemaError
 from splatcert.difficulty.factor import LAMBDA_GRID
-from splatcert.difficulty.learn import RIDGES, LearnError, learn_predictor
+from splatcert.difficulty.learn import RIDGES, learn_predictor
 from splatcert.difficulty.predictor import MAGNITUDE, FeatureUnits
+from splatcert.difficulty.sources import LearnError
 
 CONFIG = LearnConfig(splits=40)
 

@@ -1,31 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The certificate: a threshold, everything it rests on, and boxes for any camera."""
+"""The certificate: a threshold, everything it rests on, and boxes for any camera.
+
+Nothing here needs torch. What predicts is a frozen scale that is put into the certificate
+together with its model (`splatcert.deploy`, or `certify` itself).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from splatcert.camera import Camera, camera_hash
-from splatcert.certificate.boxes import CertifiedBoxes
-from splatcert.certificate.diagnostics import SupportFlag
-from splatcert.certificate.record import Record
-from splatcert.certificate.rule import ScaleRule
-from splatcert.difficulty.descriptor import CameraGeometry
+from splatcert.certificate.field_file import FieldArrays
+from splatcert.certificate.issue import counted_pixels, guarantee_of
+from splatcert.certificate.record import Guarantee, Record
+from splatcert.conformal.boxes import Boxes, Flag
+from splatcert.conformal.calibrate import threshold_of
+from splatcert.conformal.levels import Level, parse_level
+from splatcert.difficulty.rule import FactorRule
 from splatcert.difficulty.views_file import SceneViews
 from splatcert.errors import InputError
-from splatcert.field.fit import FieldFit
-from splatcert.field.fitted_scene import Observed
-from splatcert.splats.gaussians import Splats
+
+if TYPE_CHECKING:
+    from splatcert.field.fitted_scene import Observed
+    from splatcert.scales.scale import FrozenScale
 
 OUTSIDE_BATCH = (
-    "is no view of the batch that set the unit of the view factor, so the guarantee does not "
+    "is not a view of the batch that set the unit of the view factor, so the guarantee does not "
     "cover it; certify with unit deployed for cameras asked later"
 )
 
@@ -45,12 +53,12 @@ class Certificate:
 
     record: Record
     """All that certificate.json says."""
-    fit: FieldFit
-    """Residual field and support."""
+    field: FieldArrays
+    """Residual field and support, as arrays."""
     views: SceneViews
     """Per-view numbers of training and held-out views."""
-    splats: Splats | None = None
-    """The model; without it a certificate can be read, but predicts nothing."""
+    scale: FrozenScale | None = None
+    """Camera in, scale out; without it a certificate can be read, but predicts nothing."""
 
     @property
     def alpha(self) -> Fraction:
@@ -72,73 +80,106 @@ class Certificate:
         """The promise in words."""
         return self.record.guarantee.statement
 
-    @property
+    @cached_property
     def scores(self) -> NDArray[np.float64]:
-        """Scores of the calibration views, in order of their names, [m]."""
-        return np.array([view.score for view in self.record.calibration])
+        """Scores of the calibration views at this beta, in order of their names, [m]."""
+        return self.scores_at(self.beta)
+
+    def scores_at(self, beta: Fraction) -> NDArray[np.float64]:
+        """Scores of the calibration views at a stored beta: a*_v / a_v (prop:oracle), [m]."""
+        record, views = self.record, self.views
+        calibration = record.calibration
+        if beta == parse_level(record.config.beta, "beta"):
+            return np.array([view.score for view in calibration])
+        rows = [views.held_out.names.index(view.name) for view in calibration]
+        factors = np.array([view.factor for view in calibration])
+        return views.oracle("held-out", beta, record.scale.shape)[rows] / factors
 
     @property
     def usual_half_widths(self) -> list[float]:
         """Mean half-widths that calibration views get, or need where boxes are unbounded, [m]."""
-        views = self.record.calibration
+        factors = [view.factor for view in self.record.calibration]
         if np.isfinite(self.threshold):
-            return [self.threshold * view.factor for view in views]
-        return [view.score * view.factor for view in views]
+            return [self.threshold * factor for factor in factors]
+        return [score * factor for score, factor in zip(self.scores, factors, strict=True)]
 
     @cached_property
-    def rule(self) -> ScaleRule:
-        """How a query becomes a scale."""
-        return ScaleRule.of(self.record.scale)
+    def rule(self) -> FactorRule | None:
+        """How the view factor follows from a descriptor; None where the scale has its own way."""
+        scale = self.record.scale
+        return FactorRule.of(scale.parameters) if scale.name == "paper" else None
 
-    @cached_property
-    def observed(self) -> Observed:
-        """The model with all that is known of it without a held-out label."""
-        if self.splats is None:
+    @property
+    def training_factors(self) -> NDArray[np.float64]:
+        """a_v of the training views, each described by the other folds, [T]."""
+        table = self.views.training
+        if self.rule is not None:
+            return self.rule.factors(table.descriptors)
+        return np.ones(len(table)) if self.record.scale.shape == 0 else table.field_means
+
+    @property
+    def fitted(self) -> Observed:
+        """The model with all that its training views tell of it."""
+        return self._predicting().scene
+
+    def _predicting(self) -> FrozenScale:
+        if self.scale is None:
             raise CertificateError(
                 "a certificate predicts only together with its model.\n"
                 "  Load both: load_certificate(path, load_splats(model))."
             )
-        renderer, scene = self.record.renderer, self.record.scene
-        cameras = [view.camera.camera() for view in self.record.training]
-        return observe(self.splats, self.fit, cameras, scene.extent, renderer.background)
+        return self.scale
 
     @cached_property
     def _batch(self) -> frozenset[str]:
         """Hashes of the cameras that set the unit in the paper's mode."""
         return frozenset(v.pose for v in (*self.record.calibration, *self.record.unlabelled))
 
-    def predict(self, camera: Camera) -> CertifiedBoxes:
-        """Boxes for one camera; the same whatever else is asked before, after or with it."""
-        query = self.observed.query(camera, backend=self.record.renderer.backend)
-        shape, factor = query.shape(self.rule.lambda_b), self.rule.factor(query.descriptor)
-        flag = self.flag(query.descriptor, camera)
-        return CertifiedBoxes.around(query.center, shape, factor, self.threshold, flag)
+    @overload
+    def predict(self, camera: Camera) -> Boxes: ...
+    @overload
+    def predict(self, camera: Sequence[Camera]) -> list[Boxes]: ...
+    def predict(self, camera: Camera | Sequence[Camera]) -> Boxes | list[Boxes]:
+        """Boxes for one camera or several, each as if it were asked alone."""
+        if not isinstance(camera, Camera):
+            return [self.predict(one) for one in camera]
+        scaled = self._predicting()(camera)
+        flag = self.flag(scaled.descriptor, camera)
+        return Boxes.of_render(scaled.center, scaled.shape(), scaled.factor, self.threshold, flag)
 
-    def flag(self, descriptor: NDArray[np.float64], camera: Camera) -> SupportFlag:
+    def flag(self, descriptor: NDArray[np.float64], camera: Camera) -> Flag:
         """Whether a camera, described so, stays within what the calibration views have shown."""
         flag = self.record.support.check(descriptor, camera)
         if self.record.scale.batch_only and camera_hash(camera) not in self._batch:
             flag = flag.beyond(OUTSIDE_BATCH)
         return flag
 
-    def predict_batch(self, cameras: Sequence[Camera]) -> list[CertifiedBoxes]:
-        """Boxes for several cameras, each as if it were asked alone."""
-        return [self.predict(camera) for camera in cameras]
+    def at(self, alpha: Level, beta: Level) -> Certificate:
+        """The same certificate at other levels, from its stored scores.
+
+        A beta at which no scores are stored is refused, never rounded.
+        """
+        levels = parse_level(alpha, "alpha"), parse_level(beta, "beta")
+        if levels == (self.alpha, self.beta):
+            return self
+        promise = self._promise(*levels)
+        return replace(self, record=replace(self.record, guarantee=promise))
+
+    def _promise(self, alpha: Fraction, beta: Fraction) -> Guarantee:
+        counted = counted_pixels(self.views, self.record.calibration)
+        scores = self.scores_at(beta)
+        q = threshold_of(scores, alpha)
+        return guarantee_of(q, scores.size, (alpha, beta), counted, self.record.scale)
+
+    @property
+    def is_certified(self) -> bool:
+        """Whether the levels are those that were asked for before labels were used."""
+        config = self.record.config
+        asked = parse_level(config.alpha, "alpha"), parse_level(config.beta, "beta")
+        return asked == (self.alpha, self.beta)
 
     def save(self, folder: str | Path) -> Path:
         """Write the certificate's folder; returns it."""
         from splatcert.certificate.store import save_certificate
 
         return save_certificate(self, Path(folder))
-
-
-def observe(
-    splats: Splats,
-    fit: FieldFit,
-    cameras: Sequence[Camera],
-    extent: float,
-    background: tuple[float, float, float],
-) -> Observed:
-    """The model with all that its training views, at these cameras, tell of it."""
-    geometry = CameraGeometry(cameras, extent)
-    return Observed(splats, fit.field, fit.support.total, geometry, background)

@@ -12,6 +12,7 @@ import numpy as np
 
 from splatcert.difficulty.views_file import NUMBERS, SceneViews
 from splatcert.errors import InputError
+from splatcert.storage.schema import to_plain
 
 
 @dataclass(frozen=True)
@@ -44,22 +45,22 @@ UNUSABLE = (ValueError, LookupError, ArithmeticError)
 """What arithmetic on edited entries raises; `InputError` is a `ValueError`."""
 
 
-class Doubt(Exception):  # noqa: N818 - it is no error of ours or the user's
+class CheckFailed(Exception):  # noqa: N818 - neither an error of ours nor of the user's
     """Why a check fails."""
 
 
-def require(condition: bool, why: str) -> None:
-    """Doubt it unless the condition holds."""
+def check(condition: bool, why: str) -> None:
+    """Fail the check unless the condition holds."""
     if not condition:
-        raise Doubt(why)
+        raise CheckFailed(why)
 
 
-def answer(name: str, ask: Callable[[], str]) -> Check:
-    """Ask one question; a doubt, or input that cannot be used, is a failure in words."""
+def run_check(name: str, ask: Callable[[], str]) -> Check:
+    """Run one check; input that cannot be used is a failure in words."""
     try:
         return Check(name, True, ask())
-    except (Doubt, InputError) as doubt:
-        return Check(name, False, " ".join(str(doubt).split()))
+    except (CheckFailed, InputError) as failure:
+        return Check(name, False, " ".join(str(failure).split()))
     except UNUSABLE as error:
         return Check(name, False, f"entries cannot be used: {' '.join(repr(error).split())}")
 
@@ -128,3 +129,22 @@ def different_arrays(stored: SceneViews, again: SceneViews, tolerance: float) ->
             near = np.abs(left - right) <= tolerance * size
             if not (near | (left == right) | (np.isnan(left) & np.isnan(right))).all():
                 yield f"{role} {name}"
+
+
+ROUNDING = 1e-9
+"""Relative difference between two ways of computing one number."""
+
+
+def alike_records(one: Any, other: Any) -> bool:
+    """Whether two records have the same entries, numbers up to rounding."""
+    left, right = to_plain(one), to_plain(other)
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(alike_records(left[k], right[k]) for k in left)
+    if isinstance(left, float) and isinstance(right, float):
+        return close(left, right)
+    return left == right
+
+
+def close(found: float, expected: float) -> bool:
+    """Whether two numbers agree up to rounding."""
+    return found == expected or abs(found - expected) <= ROUNDING * max(abs(found), abs(expected))

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a certificate says beside its guarantee: doubts, limits, and an honest estimate.
+"""What a certificate says beside its guarantee: diagnostics, none of which enters the threshold.
 
-The guarantee is about views like those calibrated on. It cannot check by itself that a new
-camera is one, nor that the calibration views are alike among themselves; these aids look.
-None of them enters the threshold.
+The guarantee is about views exchangeable with those calibrated on. It cannot check by itself
+that a new camera is one; these diagnostics look, and estimate what the scale is worth.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatcert.camera import Camera
+from splatcert.conformal.boxes import Flag
 from splatcert.conformal.exchangeability import PermutationTest, permutation_test
 from splatcert.conformal.ranks import outer_rank, views_needed
 from splatcert.conformal.splits import calibration_size, draw_splits, estimate, saving
@@ -28,23 +28,6 @@ DOUBTFUL = 0.05
 """P-values below it are pointed out."""
 SIZE_SLACK = 1.1
 """Cropping and undistortion make sizes differ a little; more is another resolution."""
-
-
-@dataclass(frozen=True)
-class SupportFlag:
-    """Whether a camera stays within what the calibration views have shown."""
-
-    inside: bool
-    reasons: tuple[str, ...] = ()
-    """Where it does not, in words."""
-
-    def beyond(self, reason: str) -> SupportFlag:
-        """The same with one more reason."""
-        return SupportFlag(False, (*self.reasons, reason))
-
-    def words(self) -> str:
-        """One sentence for people."""
-        return "within support" if self.inside else f"out of support: {'; '.join(self.reasons)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +59,7 @@ class SupportLimits:
             pixels=(min(pixels), max(pixels)),
         )
 
-    def check(self, descriptor: Array, camera: Camera) -> SupportFlag:
+    def check(self, descriptor: Array, camera: Camera) -> Flag:
         """The flag of one camera."""
         angle, exposure, distance = (float(part[0]) for part in _measures(descriptor[None]))
         fewest, most = self.pixels
@@ -101,7 +84,7 @@ class SupportLimits:
                 f"stands {distance:.3f} scene extents from the nearest training camera, "
                 f"calibration views at most {self.distance:.3f}"
             )
-        return SupportFlag(not reasons, tuple(reasons))
+        return Flag(not reasons, tuple(reasons))
 
 
 def _measures(descriptors: Array) -> tuple[Array, Array, Array]:
@@ -110,7 +93,7 @@ def _measures(descriptors: Array) -> tuple[Array, Array, Array]:
     return angle, exposure, distance
 
 
-def doubt_exchangeability(
+def test_exchangeability(
     scores: Mapping[str, float], cameras: Mapping[str, Camera], seed: int
 ) -> PermutationTest:
     """Test the calibration scores against capture order and pose, with one p-value.

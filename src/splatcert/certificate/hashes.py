@@ -16,18 +16,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from splatcert.camera import Camera
-from splatcert.raster.render import Backend
-from splatcert.scene.pixels import FilePixels
-from splatcert.scene.roles import LabelledView
-from splatcert.splats.gaussians import Splats
+from splatcert.certificate.record import QueryRecord, ScaleRecord
+from splatcert.storage.schema import entries_of, to_plain
 from splatcert.storage.whole import file_hash
 
 if TYPE_CHECKING:
     from hashlib import _Hash
+
+    from splatcert.scene.roles import LabelledView
+    from splatcert.splats.gaussians import Splats
 
 RENDERED = ("means", "quats", "log_scales", "logit_opacities", "sh")
 """Tensors that decide every pixel; further columns of a file do not."""
@@ -43,28 +42,28 @@ def splats_hash(splats: Splats) -> str:
     """
     digest = hashlib.sha256(b"splatcert splats 1\n")
     for name in RENDERED:
-        _add_tensor(digest, name, getattr(splats, name))
+        _add(digest, name, getattr(splats, name))
     digest.update(b"antialiased" if splats.antialiased else b"classic")
     return digest.hexdigest()
 
 
-def tensor_hash(tensor: Tensor) -> str:
-    """Shape and float32 values of one tensor."""
+def map_hash(values: Any) -> str:
+    """Shape and float32 values of one array or tensor."""
     digest = hashlib.sha256()
-    _add_tensor(digest, "", tensor)
+    _add(digest, "", values)
     return digest.hexdigest()
 
 
-def _add_tensor(digest: _Hash, name: str, tensor: Tensor) -> None:
-    values = tensor.detach().to("cpu", torch.float32).contiguous().numpy()
-    digest.update(f"{name} {list(tensor.shape)}\n".encode())
-    digest.update(np.ascontiguousarray(values, dtype="<f4").data)
+def _add(digest: _Hash, name: str, values: Any) -> None:
+    array = values if isinstance(values, np.ndarray) else values.detach().cpu().numpy()
+    digest.update(f"{name} {list(array.shape)}\n".encode())
+    digest.update(np.ascontiguousarray(array, dtype="<f4").data)
 
 
 def label_hash(view: LabelledView) -> str:
     """The pixels of a labelled view as they are compared, and which of them count."""
     digest = hashlib.sha256()
-    _add_tensor(digest, "image", view.image())
+    _add(digest, "image", view.image())
     if view.has_mask:
         digest.update(b"mask")
         digest.update(np.packbits(view.mask().cpu().numpy()).data)
@@ -73,8 +72,8 @@ def label_hash(view: LabelledView) -> str:
 
 def photo_file_hash(view: LabelledView) -> str | None:
     """The photograph's file as it lies on disk; None for pictures that were never one."""
-    source = view.source
-    return file_hash(source.photo.path) if isinstance(source, FilePixels) else None
+    path = view.source.path
+    return None if path is None else file_hash(path)
 
 
 class Mark(NamedTuple):
@@ -143,15 +142,11 @@ def joint_hash(parts: Mapping[str, str] | Iterable[str]) -> str:
     return digest.hexdigest()
 
 
-def renderer_of(backend: Backend) -> dict[str, object]:
-    """Name, version and constants of the renderer behind a back end."""
-    if backend == "cpu":
-        from splatcert.raster.native import renderer_identity
-    elif backend == "cuda":
-        from splatcert.raster.cuda import renderer_identity
-    else:
-        from splatcert.raster.reference import renderer_identity
-    return renderer_identity()
+def freeze_hash(scale: ScaleRecord, queries: Iterable[QueryRecord]) -> str:
+    """One hash over the frozen scale and every view's factor and shape."""
+    names = entries_of(QueryRecord)
+    rows = [{name: to_plain(getattr(query, name)) for name in names} for query in queries]
+    return joint_hash([canonical(scale.parameters), *map(canonical, rows)])
 
 
 UNSEALED = ("created", "seal")

@@ -1,215 +1,160 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From what the phases have found to a certificate: every entry of its record, once."""
+"""From finished records to a certificate's record: every entry, once. No tensor is needed."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from typing import Any, cast
+from fractions import Fraction
 
 import numpy as np
 
 from splatcert import __version__
-from splatcert.camera import CameraRecord, camera_hash
-from splatcert.certificate.certificate import Certificate
 from splatcert.certificate.diagnostics import (
     Levels,
     SupportLimits,
-    doubt_exchangeability,
     estimate_by_splits,
+    test_exchangeability,
 )
-from splatcert.certificate.freeze import FrozenScales
-from splatcert.certificate.hashes import Mark, label_hash, photo_file_hash, photo_mark, place_mark
-from splatcert.certificate.measure import ViewGroup
+from splatcert.certificate.field_file import FieldArrays
+from splatcert.certificate.hashes import Mark, photo_mark, place_mark
 from splatcert.certificate.record import (
     CalibrationRecord,
     CountedPixels,
     FieldRecord,
     Guarantee,
-    HandOver,
-    HeldOutBy,
     LabelRecord,
-    LoadRecord,
+    LabelUse,
+    ModelRecord,
+    QueryRecord,
     Record,
+    RendererRecord,
     ScaleRecord,
     SceneRecord,
     TrainingRecord,
 )
-from splatcert.certificate.request import Request
-from splatcert.conformal.calibrate import state_guarantee, threshold_of
+from splatcert.config import CertifyConfig
+from splatcert.conformal.calibrate import state_guarantee
 from splatcert.conformal.ranks import outer_rank
 from splatcert.difficulty.descriptor import FEATURE_NAMES
-from splatcert.difficulty.views_file import SceneViews
-from splatcert.field.fit import FieldFit
-from splatcert.scene.roles import CalibrationView, LabelLedger, TrainingView
-from splatcert.scene.scene import Scene
+from splatcert.difficulty.views_file import SceneViews, ViewTable
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Findings:
-    """What the phases have found."""
+    """What the phases have found, in records."""
 
-    seen: tuple[TrainingRecord, ...]
-    """Training views with the hashes of their labels."""
-    fit: FieldFit
-    training: ViewGroup
-    held_out: ViewGroup
-    scales: FrozenScales
-    calibration: Sequence[CalibrationView]
+    levels: Levels
+    threshold: float
+    """q."""
+    config: CertifyConfig
+    scene: SceneRecord
+    model: ModelRecord
+    renderer: RendererRecord
+    field: FieldRecord
+    scale: ScaleRecord
+    labels: LabelRecord
+    training: tuple[TrainingRecord, ...]
+    calibration: tuple[CalibrationRecord, ...]
+    queries: tuple[QueryRecord, ...]
+    """Every view of the batch as it was frozen."""
+    betas: tuple[Fraction, ...]
+    """Levels at which the scores of every view are kept."""
+
+    @property
+    def unlabelled(self) -> tuple[QueryRecord, ...]:
+        """Held-out views without a photograph."""
+        labelled = {view.name for view in self.calibration}
+        return tuple(query for query in self.queries if query.name not in labelled)
 
 
-def issue(request: Request, found: Findings) -> Certificate:
-    """The certificate that follows."""
-    alpha, beta, config, scene = request.alpha, request.beta, request.config, request.scene
-    calibrated = found.held_out.chosen([view.name for view in found.calibration])
-    scores = {name: calibrated.measured[name].score for name in calibrated.names}
-    scale = found.scales.rule.record()
-    records = calibration_records(found)
-    views = scene_views(request, found, records)
+def issue(found: Findings, field: FieldArrays) -> tuple[Record, FieldArrays, SceneViews]:
+    """The record that follows, the field, and the numbers of every view."""
+    alpha, beta = found.levels
+    config, calibration = found.config, found.calibration
+    views = scene_views(found)
+    cameras = {
+        view.name: view.camera for view in (*found.training, *calibration, *found.unlabelled)
+    }
     record = Record(
         splatcert=__version__,
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         guarantee=guarantee_of(
-            list(scores.values()), (alpha, beta), counted_pixels(views, records), scale
+            found.threshold,
+            len(calibration),
+            found.levels,
+            counted_pixels(views, calibration),
+            found.scale,
         ),
         config=replace(config, alpha=str(alpha), beta=str(beta)),
-        scale=scale,
-        model=request.model,
-        renderer=request.renderer,
-        scene=scene_record(scene),
-        field=field_record(found.fit),
-        labels=label_record(found.scales, scene.held_out.ledger),
-        training=found.seen,
-        calibration=records,
-        unlabelled=tuple(q for name, q in found.scales.queries.items() if name not in scores),
-        support=SupportLimits.of(calibrated.descriptors, calibrated.cameras),
-        exchangeability=doubt_exchangeability(scores, scene.cameras, config.seed),
+        scale=found.scale,
+        model=found.model,
+        renderer=found.renderer,
+        scene=found.scene,
+        field=found.field,
+        labels=found.labels,
+        training=found.training,
+        calibration=calibration,
+        unlabelled=found.unlabelled,
+        support=SupportLimits.of(
+            np.array([view.descriptor for view in calibration]),
+            [view.camera for view in calibration],
+        ),
+        exchangeability=test_exchangeability(
+            {view.name: view.score for view in calibration}, cameras, config.seed
+        ),
         splits=estimate_by_splits(
             views,
-            {one.name: one.factor for one in records},
-            (alpha, beta),
-            scale.lambda_b,
+            {view.name: view.factor for view in calibration},
+            found.levels,
+            found.scale.shape,
             splits=config.splits,
             seed=config.seed,
         ),
         files={},
         seal="",
     )
-    return Certificate(record, found.fit, views, request.splats)
+    return record, field, views
 
 
 def counted_pixels(views: SceneViews, calibration: Sequence[CalibrationRecord]) -> CountedPixels:
     """Which pixels the scores of these views are about."""
-    return CountedPixels.of(views, {view.name: view.camera.camera() for view in calibration})
+    return CountedPixels.of(views, {view.name: view.camera for view in calibration})
 
 
 def guarantee_of(
-    scores: Sequence[float], levels: Levels, counted: CountedPixels, scale: ScaleRecord
+    q: float, views: int, levels: Levels, counted: CountedPixels, scale: ScaleRecord
 ) -> Guarantee:
-    """eq:outer-quantile, and its meaning in words."""
+    """What a threshold that was calibrated on so many views promises, in numbers and words."""
     alpha, beta = levels
     about = {"masked": counted.masked_views > 0, "batch_only": scale.batch_only}
     return Guarantee(
         alpha=alpha,
         beta=beta,
-        views=len(scores),
-        rank=outer_rank(len(scores), alpha),
-        threshold=threshold_of(np.array(scores), alpha),
+        views=views,
+        rank=outer_rank(views, alpha),
+        threshold=q,
         counted=counted,
-        statement=state_guarantee(alpha, beta, len(scores), **about),
+        statement=state_guarantee(alpha, beta, views, **about),
     )
 
 
-def training_record(view: TrainingView) -> TrainingRecord:
-    """A training view with the hashes of its label."""
-    return TrainingRecord(
-        name=view.name,
-        camera=CameraRecord.of(view.camera),
-        pose=camera_hash(view.camera),
-        image=label_hash(view),
-        file=photo_file_hash(view),
-    )
-
-
-def calibration_records(found: Findings) -> tuple[CalibrationRecord, ...]:
-    """The frozen queries of the calibration views, with what their labels gave."""
-    records = []
-    for view in found.calibration:
-        query = found.scales.queries[view.name]
-        frozen = {entry.name: getattr(query, entry.name) for entry in fields(query)}
-        score = found.held_out.measured[view.name].score
-        hashes = {"image": label_hash(view), "file": photo_file_hash(view)}
-        records.append(CalibrationRecord(**frozen, **hashes, score=score))
-    return tuple(records)
-
-
-def scene_record(scene: Scene) -> SceneRecord:
-    """The capture in few words."""
-    sizes = Counter(f"{c.width}x{c.height}" for c in scene.cameras.values())
-    return SceneRecord(
-        name=scene.path.name,
-        format=scene.format,
-        split=str(scene.details.get("split", "as given")),
-        held_out_by=cast("HeldOutBy", scene.details.get("held_out_by", "user")),
-        sizes=dict(sorted(sizes.items())),
-        extent=scene.extent,
-        loaded=None if scene.format == "memory" else load_record(scene.details),
-    )
-
-
-def load_record(details: Mapping[str, Any]) -> LoadRecord:
-    """The options that `load_scene` was given, as far as they decide about pixels."""
-    resolution, masks = details.get("resolution"), details.get("masks asked for")
-    return LoadRecord(
-        images=details.get("images"),
-        resolution=None if resolution is None else str(resolution),
-        background=details.get("background"),
-        masks="off" if masks is False else masks,
-    )
-
-
-def field_record(fit: FieldFit) -> FieldRecord:
-    """How the fit ended."""
-    trace = fit.field.trace
-    return FieldRecord(
-        prior=float(fit.field.prior),
-        ridge=float(fit.field.ridge),
-        steps=trace.steps,
-        converged=trace.converged,
-        ending=trace.sentence(),
-        residual=float(trace.true_residual),
-        training_psnr=float(np.nanmean(fit.psnr)),
-    )
-
-
-def label_record(scales: FrozenScales, ledger: LabelLedger) -> LabelRecord:
-    """When scales were fixed and labels handed out."""
-    entries = tuple(
-        HandOver(order=e.order, purpose=e.purpose, by=e.by, views=e.views) for e in ledger.entries
-    )
-    return LabelRecord(
-        frozen=scales.hash, handed_out_before=scales.handed_out_before, ledger=entries
-    )
-
-
-def scene_views(
-    request: Request, found: Findings, calibration: Sequence[CalibrationRecord]
-) -> SceneViews:
+def scene_views(found: Findings) -> SceneViews:
     """The per-view numbers that `learn` and every table are made from.
 
     Its hashes name the labels behind them, so that a predictor learned from them can be
     kept away from certificates that calibrate on the same photographs.
     """
-    hashes = {"splats": request.model.splats} | view_marks(found.seen, calibration)
+    held_out = sorted((*found.calibration, *found.unlabelled), key=lambda view: view.name)
+    marks = view_marks(found.training, found.calibration)
     return SceneViews(
-        scene=request.scene.path.name,
+        scene=found.scene.name,
         schema=FEATURE_NAMES,
-        betas=request.betas,
-        training=found.training.table(request.betas),
-        held_out=found.held_out.table(request.betas),
-        hashes=hashes,
+        betas=found.betas,
+        training=ViewTable.of(found.training, len(found.betas)),
+        held_out=ViewTable.of(held_out, len(found.betas)),
+        hashes={"splats": found.model.splats} | marks,
     )
 
 
@@ -220,6 +165,11 @@ def view_marks(
     marks = {}
     for role, views in (("training", training), ("held-out", calibration)):
         for view in views:
-            place = place_mark(view.camera.camera())
-            marks[f"{role} {view.name}"] = str(Mark(photo_mark(view.image, view.file), place))
+            mark = Mark(photo_mark(view.image, view.file), place_mark(view.camera))
+            marks[f"{role} {view.name}"] = str(mark)
     return marks
+
+
+def label_record(frozen: str, used_before: int, ledger: Sequence[LabelUse]) -> LabelRecord:
+    """When scales were fixed, and every use of held-out labels."""
+    return LabelRecord(frozen=frozen, handed_out_before=used_before, ledger=tuple(ledger))

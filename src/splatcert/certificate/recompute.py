@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stored certificate against one computed afresh from photographs and splats.
+"""A stored certificate compared with one computed from scratch from photographs and splats.
 
 This is what finds a forger: a seal can be made again by anybody, the scores of photographs
 under a model cannot.
@@ -13,7 +13,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from splatcert.certificate.certificate import Certificate
-from splatcert.certificate.checks import Check, answer, differences, different_arrays, require
+from splatcert.certificate.checks import (
+    Check,
+    check,
+    differences,
+    different_arrays,
+    run_check,
+)
 from splatcert.certificate.record import CalibrationRecord, Record, TrainingRecord
 from splatcert.errors import listed
 from splatcert.storage.schema import to_plain
@@ -22,7 +28,7 @@ TOLERANCE = 1e-4
 """Relative difference that another processor's or image library's rounding may explain."""
 APART = {
     # Of this writing, not of what was certified.
-    *("created", "splatcert", "files", "seal"),
+    *("created", "splatcert", "schema", "files", "seal"),
     # Where the capture lies and how it was asked for: its views and pixels are compared.
     *("scene.name", "scene.split", "scene.loaded"),
     # Hashes of rounded numbers, and where rounding lets the solver stop. The numbers behind
@@ -49,15 +55,15 @@ def compare(stored: Certificate, again: Certificate) -> tuple[Check, ...]:
         "numbers": _numbers,
     }
     return tuple(
-        answer(name, lambda ask=question: ask(stored, again))
+        run_check(name, lambda ask=question: ask(stored, again))
         for name, question in questions.items()
     )
 
 
 def _model(stored: Certificate, again: Certificate) -> str:
     one, other = stored.record, again.record
-    require(one.model == other.model, "the splats are others than the certified ones")
-    require(one.renderer == other.renderer, "the renderer is another than the certified one")
+    check(one.model == other.model, "these are not the splats that were certified")
+    check(one.renderer == other.renderer, "a different renderer was certified")
     return f"{one.model.gaussians:,} Gaussians, hash {one.model.splats[:12]}; same renderer"
 
 
@@ -65,9 +71,12 @@ def _views(stored: Certificate, again: Certificate) -> str:
     for role in ("training", "calibration", "unlabelled"):
         ours = {view.name: view.pose for view in getattr(again.record, role)}
         theirs = {view.name: view.pose for view in getattr(stored.record, role)}
-        require(ours.keys() == theirs.keys(), f"the {role} views of the capture are others")
+        check(
+            ours.keys() == theirs.keys(),
+            f"the capture's {role} views differ from the certificate's",
+        )
         moved = [name for name in theirs if theirs[name] != ours[name]]
-        require(not moved, f"cameras of {len(moved)} {role} views are others: {listed(moved)}")
+        check(not moved, f"the cameras of {len(moved)} {role} views differ: {listed(moved)}")
     return "same views, same cameras, same roles"
 
 
@@ -79,7 +88,7 @@ def _photos(stored: Certificate, again: Certificate) -> str:
     files = [n for n in other if n in ours and theirs[n].file and ours[n].file != theirs[n].file]
     same_file = " (the files are the same: another image library decodes them differently)"
     hint = same_file if other and not files else ""
-    require(not other, f"{len(other)} photos are others: {listed(other)}{hint}")
+    check(not other, f"{len(other)} photos differ from the certified ones: {listed(other)}{hint}")
     return f"all {len(theirs)} photos have the pixels that were certified"
 
 
@@ -89,15 +98,15 @@ def _labelled(record: Record) -> dict[str, TrainingRecord | CalibrationRecord]:
 
 
 def _field(stored: Certificate, again: Certificate) -> str:
-    one, other = stored.fit.field.coefficients, again.fit.field.coefficients
-    require(one.shape == other.shape, f"shape {tuple(one.shape)}, refitted {tuple(other.shape)}")
-    difference = float((one - other).abs().max() / other.abs().max().clamp(min=1e-30))
-    require(difference <= TOLERANCE, f"refitted, its coefficients differ by {difference:.1e}")
-    support = stored.fit.support.sums, again.fit.support.sums
-    require(
+    one, other = stored.field.coefficients, again.field.coefficients
+    check(one.shape == other.shape, f"shape {one.shape}, refitted {other.shape}")
+    difference = float(np.abs(one - other).max() / max(np.abs(other).max(), 1e-30))
+    check(difference <= TOLERANCE, f"refitted, its coefficients differ by {difference:.1e}")
+    support = stored.field.support, again.field.support
+    check(
         support[0].shape == support[1].shape
-        and bool(np.allclose(*(part.numpy() for part in support), rtol=TOLERANCE, atol=1e-3)),
-        "accumulated again, the support is another",
+        and bool(np.allclose(*support, rtol=TOLERANCE, atol=1e-3)),
+        "the recomputed support does not match",
     )
     return f"refitted to the training photos: coefficients within {difference:.1e}"
 
@@ -105,17 +114,17 @@ def _field(stored: Certificate, again: Certificate) -> str:
 def _scores(stored: Certificate, again: Certificate) -> str:
     ours = {view.name: view.score for view in again.record.calibration}
     theirs = {view.name: view.score for view in stored.record.calibration}
-    require(ours.keys() == theirs.keys(), "the calibration views are others")
+    check(ours.keys() == theirs.keys(), "the calibration views differ")
     apart = {n: abs(theirs[n] - ours[n]) / max(abs(ours[n]), 1e-30) for n in ours}
     wrong = [name for name, difference in apart.items() if not difference <= TOLERANCE]
-    require(not wrong, f"recomputed, {len(wrong)} scores are others: {listed(wrong)}")
+    check(not wrong, f"{len(wrong)} recomputed scores do not match: {listed(wrong)}")
     return f"all {len(ours)} recomputed from scratch, within {max(apart.values()):.1e}"
 
 
 def _threshold(stored: Certificate, again: Certificate) -> str:
     one, other = stored.threshold, again.threshold
     # Unlike a difference times a tolerance, isclose holds an infinite one apart from any other.
-    require(math.isclose(one, other, rel_tol=TOLERANCE), f"stored {one}, recomputed {other}")
+    check(math.isclose(one, other, rel_tol=TOLERANCE), f"stored {one}, recomputed {other}")
     return f"{other:.6g}, from the photos and the splats alone"
 
 
@@ -123,12 +132,12 @@ def _entries(stored: Certificate, again: Certificate) -> str:
     """Everything else that certificate.json says; `predict` believes units and extent too."""
     one, other = to_plain(stored.record), to_plain(again.record)
     wrong = list(differences(one, other, TOLERANCE, apart=APART))
-    require(not wrong, f"recomputed, {len(wrong)} entries are others: {listed(wrong)}")
+    check(not wrong, f"{len(wrong)} recomputed entries do not match: {listed(wrong)}")
     return "scale, factors, extent, limits and estimates come out the same"
 
 
 def _numbers(stored: Certificate, again: Certificate) -> str:
     """Everything that views.npz says: units and factors rest on its descriptors."""
     wrong = list(different_arrays(stored.views, again.views, TOLERANCE))
-    require(not wrong, f"recomputed, arrays of views.npz are others: {listed(wrong)}")
+    check(not wrong, f"recomputed arrays of views.npz do not match: {listed(wrong)}")
     return "every array of views.npz comes out the same"

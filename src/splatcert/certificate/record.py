@@ -3,36 +3,33 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from splatcert.camera import Camera, CameraRecord
+from splatcert.camera import Camera
 from splatcert.certificate.diagnostics import SplitEstimates, SupportLimits
+from splatcert.certificate.view_records import (
+    MOST,
+    CalibrationRecord,
+    QueryRecord,
+    RecordError,
+    TrainingRecord,
+    is_width,
+)
 from splatcert.config import CertifyConfig
 from splatcert.conformal.exchangeability import PermutationTest
 from splatcert.difficulty.views_file import SceneViews
-from splatcert.errors import InputError, listed
+from splatcert.errors import listed
 
 FORMAT = "splatcert certificate"
-SCHEMA = 2
-"""Of certificate.json; another one is refused."""
-HeldOutBy = Literal["model", "user", "assumed"]
+SCHEMA = 3
+"""Version of certificate.json that is written; older ones are read (`store.py`)."""
+UnseenBy = Literal["model", "user", "assumed"]
 """Who says that the model has not seen the held-out photos: its own run or settings, whoever
 held them out, or nobody."""
-MOST = 1e30
-"""Largest number that a threshold, score or factor can mean: with it, widths stay finite."""
-
-
-def is_width(value: float) -> bool:
-    """Whether a number can be a threshold or a score."""
-    return 0 <= value <= MOST or value == math.inf
-
-
-class RecordError(InputError):
-    """An entry of a certificate that can mean nothing."""
+Purpose = Literal["calibration", "evaluation", "source"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,105 +57,53 @@ class Guarantee:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingRecord:
-    """One training view: where from, and what was seen."""
-
-    name: str
-    camera: CameraRecord
-    pose: str
-    """Hash of the camera."""
-    image: str
-    """Hash of the pixels as they were compared."""
-    file: str | None
-    """Hash of the photograph's file, where there is one."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class QueryRecord:
-    """One held-out view before its label: its scale is fixed by these entries."""
-
-    name: str
-    camera: CameraRecord
-    pose: str
-    field: str
-    """Hash of the rendered residual field b."""
-    factor: float
-    """a_v."""
-
-    def __post_init__(self) -> None:
-        if not 1 / MOST <= self.factor <= MOST:
-            raise RecordError(f"the factor must be {1 / MOST:g} to {MOST:g}, got {self.factor}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class CalibrationRecord(QueryRecord):
-    """One calibration view with what its label gave."""
-
-    image: str
-    file: str | None
-    score: float
-    """R_v (eq:view-score)."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not is_width(self.score):
-            raise RecordError(f"the score must be 0 to {MOST:g}, or infinite, got {self.score}")
-
-
-@dataclass(frozen=True, kw_only=True)
 class ScaleRecord:
-    """How a query becomes a scale, s = a b~; all of it fixed before any calibration label."""
+    """How a camera becomes a scale; all of it fixed before any calibration label."""
 
-    lambda_a: Fraction
-    lambda_b: Fraction
-    unit: Literal["deployed", "batch"]
-    reference: float
-    """Mean raw prediction of the views that set the unit of a."""
-    predictor: dict[str, Any] | None
-    """The frozen view predictor; None for a = 1."""
-    features: tuple[str, ...]
-    feature_means: tuple[float, ...]
-    feature_stds: tuple[float, ...]
-    """Units of the descriptor: training views, each described by the other folds."""
+    name: str
+    """Which kind of scale: "paper", "constant", or a name of its owner's."""
+    needs_photos: bool
+    """Whether prediction asks the training photographs."""
+    shape: Fraction
+    """lambda_b: how far the shape of the scale departs from a constant."""
+    batch_only: bool
+    """Whether only views of the query batch are covered.
 
-    @property
-    def batch_only(self) -> bool:
-        """Whether only views of the query batch are covered.
-
-        The batch's unit treats its views alike (prop:equivariance), a camera asked later it
-        does not. Without shrinkage, or shrunk to one, the unit cancels (lem:gauge).
-        """
-        return self.unit == "batch" and 0 < self.lambda_a < 1
+    The batch's unit treats its views alike (prop:equivariance), a camera asked later it
+    does not. Without shrinkage, or shrunk to one, the unit cancels (lem:gauge).
+    """
+    parameters: dict[str, Any]
+    """Everything else the scale needs, in its own words."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class HandOver:
-    """One line of the ledger of held-out labels."""
+class LabelUse:
+    """One line of the ledger of held-out labels: who was given whose, and what for."""
 
     order: int
-    purpose: Literal["calibration", "evaluation", "source"]
+    purpose: Purpose
     by: str
     views: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class LabelRecord:
-    """When the scales were fixed, and the hand-overs of held-out labels.
+    """When the scales were fixed, and every use of held-out labels.
 
-    Those of the process that certified, and what the model's run folder says of earlier ones.
+    Of the process that certified, and of earlier ones as the model's run folder lists them.
     """
 
     frozen: str
     """Hash of all scales of the query batch, taken before any calibration label."""
     handed_out_before: int
     """Length of the ledger at that moment."""
-    ledger: tuple[HandOver, ...]
+    ledger: tuple[LabelUse, ...]
 
     def earlier(self) -> str:
-        """Whose labels had been handed out before the scales were fixed, in words, or nothing."""
+        """Which labels were used before the scales were fixed, in words, or nothing."""
         return "; ".join(
-            f"photos of {len(entry.views)} held-out views ({listed(entry.views)}) had been handed "
-            f"out before, for {entry.purpose} by {entry.by}"
+            f"{entry.by} already used {len(entry.views)} held-out photos "
+            f"({listed(entry.views)}) for {entry.purpose}"
             for entry in self.ledger[: self.handed_out_before]
         )
 
@@ -207,7 +152,7 @@ class SceneRecord:
     format: str
     split: str
     """How held-out views were chosen, in words."""
-    held_out_by: HeldOutBy
+    held_out_by: UnseenBy
     sizes: dict[str, int]
     """Views of each size in pixels."""
     extent: float

@@ -15,13 +15,14 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from splatcert.certificate.certificate import Certificate, CertificateError
-from splatcert.certificate.hashes import canonical, joint_hash, renderer_of, seal_of, splats_hash
+from splatcert.certificate.field_file import FIELD, KEPT, FieldArrays
+from splatcert.certificate.hashes import canonical, joint_hash, seal_of
 from splatcert.certificate.record import (
     FORMAT,
     SCHEMA,
@@ -32,18 +33,14 @@ from splatcert.certificate.record import (
 )
 from splatcert.config import FieldConfig
 from splatcert.difficulty.descriptor import check_schema
+from splatcert.difficulty.rule import FactorParameters
 from splatcert.difficulty.views_file import SceneViews
-from splatcert.field.fit import FieldFit
-from splatcert.field.store import load_field, save_field
-from splatcert.splats.gaussians import Splats
 from splatcert.storage.schema import PlainError, from_plain, to_plain
 from splatcert.storage.whole import ArtefactError, file_hash, write_text_whole
 
-MAIN, FIELD, VIEWS = "certificate.json", "field.safetensors", "views.npz"
+MAIN, VIEWS = "certificate.json", "views.npz"
 ASIDE = ".new"
 """Folder in which a certificate is written before any older one is replaced."""
-KEPT = ".field.safetensors"
-"""A field that was fitted for a certificate which is not finished yet."""
 MAX_BYTES = 1 << 28
 
 
@@ -53,6 +50,12 @@ def save_certificate(certificate: Certificate, folder: Path) -> Path:
     Up to the first rename an older certificate is whole. One that is stopped between two
     renames leaves parts of both, which the hashes in `certificate.json` tell.
     """
+    if not certificate.is_certified:
+        raise CertificateError(
+            f"alpha = {certificate.alpha}, beta = {certificate.beta} were chosen after "
+            "calibration, so they are not stored.\n"
+            "  Save the certificate itself and ask it for other levels with at(alpha, beta)."
+        )
     aside = folder / ASIDE
     try:
         aside.mkdir(parents=True, exist_ok=True)
@@ -73,10 +76,10 @@ def save_certificate(certificate: Certificate, folder: Path) -> Path:
 def _write(certificate: Certificate, folder: Path) -> None:
     record = certificate.record
     inputs = field_inputs(record.model, record.training, record.renderer, record.config.field)
-    save_field(folder / FIELD, certificate.fit, inputs=inputs)
+    certificate.field.save(folder / FIELD, inputs=inputs)
     certificate.views.save(folder / VIEWS)
     files = {name: file_hash(folder / name) for name in (FIELD, VIEWS)}
-    content = to_plain(replace(record, files=files, seal=""))
+    content = to_plain(replace(record, schema=SCHEMA, files=files, seal=""))
     content["seal"] = seal_of(content)
     write_text_whole(folder / MAIN, json.dumps(content, indent=1) + "\n")
 
@@ -101,24 +104,18 @@ def field_inputs(
     }
 
 
-def load_certificate(path: str | Path, splats: Splats | None = None) -> Certificate:
-    """A certificate from its folder, refused if it was edited or is not of these splats.
-
-    Without splats it can be read, but predicts nothing.
-    """
+def read_certificate(path: str | Path) -> Certificate:
+    """A certificate from its folder, refused if it was edited; it predicts nothing yet."""
     folder = folder_of(Path(path))
     content, record = read_content(folder)
     if seal_of(content) != record.seal:
         raise CertificateError(
-            f"{folder / MAIN} has been edited: its seal does not fit its content.\n"
+            f"{folder / MAIN} has been edited: its seal does not match its content.\n"
             f"  splatcert verify {folder} says what no longer holds. Certify again, or restore it."
         )
-    _check_renderer(record, folder)
-    if splats is not None:
-        _check_splats(record, splats, folder)
-    fit, views = read_parts(folder, record)
+    field, views = read_parts(folder, record)
     _check_views(record, views, folder)
-    return Certificate(record, fit, views, splats)
+    return Certificate(record, field, views)
 
 
 def folder_of(path: Path) -> Path:
@@ -126,9 +123,9 @@ def folder_of(path: Path) -> Path:
     folder = path.parent if path.name == MAIN else path
     if not (folder / MAIN).is_file():
         raise CertificateError(
-            f"{path} is no certificate: it has no {MAIN}.\n"
-            "  Give the folder that splatcert certify wrote. A run that was stopped leaves none:\n"
-            "  start it again with the same command."
+            f"{path} is not a certificate: it contains no {MAIN}.\n"
+            "  Give the folder that splatcert certify wrote. An interrupted run leaves none:\n"
+            "  run the same command again to resume it."
         )
     return folder
 
@@ -143,35 +140,56 @@ def read_content(folder: Path) -> tuple[dict[str, Any], Record]:
             path.read_text(encoding="utf-8"), parse_constant=_finite, parse_float=_finite
         )
         if not isinstance(content, dict):
-            raise ValueError("no JSON object")
+            raise ValueError("not a JSON object")
     except (OSError, ValueError, RecursionError) as error:
         raise CertificateError(
             f"{path} cannot be read: {error}.\n  It is damaged: restore it, or certify again."
         ) from None
-    if (content.get("format"), content.get("schema")) != (FORMAT, SCHEMA):
+    found = content.get("format"), content.get("schema")
+    if found[0] != FORMAT or found[1] not in (*UPGRADES, SCHEMA):
+        known = ", ".join(map(str, (*UPGRADES, SCHEMA)))
         raise CertificateError(
-            f"{path} has format {content.get('format')!r}, schema {content.get('schema')!r}; "
-            f"this program reads {FORMAT!r}, schema {SCHEMA}.\n"
+            f"{path} has format {found[0]!r}, schema {found[1]!r}; "
+            f"this program reads {FORMAT!r}, schemas {known}.\n"
             "  Use the version of splatcert that wrote it, or certify again."
         )
     try:
-        return content, from_plain(Record, content)
+        upgraded = UPGRADES[found[1]](content) if found[1] in UPGRADES else content
+        return content, from_plain(Record, upgraded)
     except PlainError as error:
         raise CertificateError(
-            f"{path} is no valid certificate: {error}.\n"
+            f"{path} is not a valid certificate: {error}.\n"
             "  It was edited or damaged: restore it, or certify again."
         ) from None
+
+
+def _from_schema_2(content: dict[str, Any]) -> dict[str, Any]:
+    """Schema 2 knew the paper's scale only, and kept its parameters as the scale."""
+    old = from_plain(FactorParameters, content.get("scale"), "scale")
+    batch_only = old.unit == "batch" and 0 < old.lambda_a < 1
+    scale = {
+        "name": "paper",
+        "needs_photos": False,
+        "shape": to_plain(old.lambda_b),
+        "batch_only": batch_only,
+        "parameters": content["scale"],
+    }
+    return {**content, "scale": scale}
+
+
+UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {2: _from_schema_2}
+"""From each older schema to the present one; the seal is that of the file as it is."""
 
 
 def _finite(text: str) -> float:
     """A number of JSON, which knows no infinity and no NaN; Python would read them."""
     value = float(text)
     if not math.isfinite(value):
-        raise ValueError(f"{text} is no number of JSON")
+        raise ValueError(f"{text} is not a JSON number")
     return value
 
 
-def read_parts(folder: Path, record: Record) -> tuple[FieldFit, SceneViews]:
+def read_parts(folder: Path, record: Record) -> tuple[FieldArrays, SceneViews]:
     """Field and per-view numbers, whose bytes must be those the certificate names."""
     for name in (FIELD, VIEWS):
         path = folder / name
@@ -180,9 +198,12 @@ def read_parts(folder: Path, record: Record) -> tuple[FieldFit, SceneViews]:
             raise CertificateError(f"{path} {state}.\n  Restore it, or certify again.")
     views = SceneViews.load(folder / VIEWS)
     check_schema(views.schema, str(folder / VIEWS))
-    check_schema(record.scale.features, str(folder / MAIN))
+    if record.scale.name == "paper":
+        features = from_plain(FactorParameters, record.scale.parameters, "scale").features
+        check_schema(features, str(folder / MAIN))
     inputs = field_inputs(record.model, record.training, record.renderer, record.config.field)
-    return load_field(folder / FIELD, gaussians=record.model.gaussians, inputs=inputs), views
+    field = FieldArrays.load(folder / FIELD, gaussians=record.model.gaussians, inputs=inputs)
+    return field, views
 
 
 def _check_views(record: Record, views: SceneViews, folder: Path) -> None:
@@ -199,35 +220,3 @@ def _check_views(record: Record, views: SceneViews, folder: Path) -> None:
             f"{folder / VIEWS} is not about the views and the level of {MAIN}.\n"
             f"  splatcert verify {folder} says what no longer holds. Certify again, or restore it."
         )
-
-
-def _check_renderer(record: Record, folder: Path) -> None:
-    stored = record.renderer
-    here = renderer_of(stored.backend)
-    there = {"name": stored.name, "version": stored.version, "constants": stored.constants}
-    if here == there:
-        return
-    differing = [
-        f"{key} {there[key]} (here {here[key]})" for key in there if here[key] != there[key]
-    ]
-    raise CertificateError(
-        f"{folder} was made with another renderer: {'; '.join(differing)}.\n"
-        "  Its boxes are about that renderer's pixels. Use that version, or certify again."
-    )
-
-
-def _check_splats(record: Record, splats: Splats, folder: Path) -> None:
-    stored = record.model
-    if splats_hash(splats) == stored.splats:
-        return
-    mode = {True: "antialiased", False: "classic"}
-    there = (
-        f"{stored.gaussians:,} Gaussians of degree {stored.sh_degree}, {mode[stored.antialiased]}"
-    )
-    here = f"{len(splats):,} of degree {splats.sh_degree}, {mode[splats.antialiased]}"
-    raise CertificateError(
-        f"{folder} was made for another model.\n"
-        f"  It names {there}, hash {stored.splats[:12]};\n"
-        f"  this model has {here}, hash {splats_hash(splats)[:12]}.\n"
-        "  Load the model that was certified, in the capture's frame, or certify this one."
-    )

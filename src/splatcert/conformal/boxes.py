@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The boxes around a rendered view."""
+"""The boxes around a rendered view, in NumPy arrays or in torch tensors alike."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,20 +16,44 @@ from splatcert.conformal.maps import MapError, Mask, view_maps
 # Four units in the last place are more than they can lose together, so that a pixel counted
 # as covered does lie in its box. It matters: 8-bit photos put many pixels exactly on the edge.
 _OUTWARD = 1 + 4 * np.finfo(np.float64).eps
+# In float32 it is the multiplier and the product that round; `nextafter` covers the edges.
+_OUTWARD_FLOAT32 = 1 + 2**-21
+
+
+@dataclass(frozen=True)
+class Flag:
+    """Whether a camera resembles the calibration views, and if not, how it differs."""
+
+    inside: bool
+    reasons: tuple[str, ...] = ()
+    """How it differs, in words."""
+
+    def beyond(self, reason: str) -> Flag:
+        """The same with one more reason."""
+        return Flag(False, (*self.reasons, reason))
+
+    def words(self) -> str:
+        """One sentence for people."""
+        return "within support" if self.inside else f"out of support: {'; '.join(self.reasons)}"
 
 
 @dataclass(frozen=True, eq=False)
 class Boxes:
-    """An RGB box at every pixel of one view (eq:rgb-box), not clipped to [0, 1]."""
+    """An RGB box at every pixel of one view (eq:rgb-box), not clipped to [0, 1].
 
-    center: NDArray[np.float64]
+    A certificate predicts float32 torch tensors, `ViewConformal` float64 NumPy arrays.
+    """
+
+    center: Any
     """Rendered colour, [H, W, 3]."""
-    half_width: NDArray[np.float64]
+    half_width: Any
     """Shared by the channels of a pixel, [H, W]; infinite where nothing is claimed."""
     view_factor: float
     """a_v, the view's mean scale: the mean half-width is threshold * view_factor."""
     threshold: float
     """The calibrated multiplier q; infinite when there were too few calibration views."""
+    flag: Flag | None = None
+    """Whether the camera resembles the calibration views; None where nobody has looked."""
 
     @classmethod
     def around(
@@ -39,7 +65,7 @@ class Boxes:
         view_factor: float | None = None,
         mask: Mask | None = None,
     ) -> Boxes:
-        """Boxes of half-width threshold * scale (eq:deployed-interval), rounded outwards.
+        """Float64 boxes of half-width threshold * scale (eq:deployed-interval), rounded outwards.
 
         Outside `mask` the scale is not read and nothing is claimed: boxes there are
         unbounded. `view_factor` is the mean scale unless given.
@@ -57,32 +83,52 @@ class Boxes:
         factor = float(known.mean()) if view_factor is None else float(view_factor)
         return cls(middle, half_width, factor, float(threshold))
 
-    @property
-    def lower(self) -> NDArray[np.float64]:
-        """Lower corners, [H, W, 3]; -inf where the box is unbounded."""
-        return self.center - self.half_width[..., None]
+    @classmethod
+    def of_render(
+        cls, center: Any, shape: Any, factor: float, threshold: float, flag: Flag | None = None
+    ) -> Boxes:
+        """Float32 boxes of half-width q a b~ around a render, rounded outwards."""
+        half_width = shape * (threshold * factor * _OUTWARD_FLOAT32)
+        return cls(center, half_width, factor, threshold, flag)
 
     @property
-    def upper(self) -> NDArray[np.float64]:
+    def lower(self) -> Any:
+        """Lower corners, [H, W, 3]; -inf where the box is unbounded."""
+        return _outwards(self.center - self.half_width[..., None], -inf)
+
+    @property
+    def upper(self) -> Any:
         """Upper corners, [H, W, 3]; inf where the box is unbounded."""
-        return self.center + self.half_width[..., None]
+        return _outwards(self.center + self.half_width[..., None], inf)
 
     @property
     def is_bounded(self) -> bool:
         """Whether the boxes say anything at all."""
         return bool(np.isfinite(self.threshold))
 
-    def clipped(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def clipped(self) -> tuple[Any, Any]:
         """Lower and upper corners cut to [0, 1], for display.
 
         No colour is lost, but widths shrink: the widths we report are those of the
         boxes before clipping.
         """
-        return np.clip(self.lower, 0, 1), np.clip(self.upper, 0, 1)
+        return self.lower.clip(0, 1), self.upper.clip(0, 1)
 
-    def contains(self, image: ArrayLike) -> Mask:
+    def contains(self, image: Any) -> Any:
         """Whether each pixel of a photo [H, W, 3] lies inside its box, [H, W]."""
-        photo = np.asarray(image)
-        if photo.shape != self.center.shape:
-            raise MapError(f"the photo is {photo.shape} and the boxes are {self.center.shape}")
-        return np.all((self.lower <= photo) & (photo <= self.upper), axis=-1)
+        photo = np.asarray(image) if isinstance(self.center, np.ndarray) else image
+        if tuple(photo.shape) != tuple(self.center.shape):
+            raise MapError(
+                f"the photo is {tuple(photo.shape)} and the boxes are {tuple(self.center.shape)}"
+            )
+        return ((self.lower <= photo) & (photo <= self.upper)).all(-1)
+
+
+def _outwards(corners: Any, towards: float) -> Any:
+    """The next number in a direction, in float32; float64 corners have room as they are."""
+    if str(corners.dtype) not in ("float32", "torch.float32"):
+        return corners
+    if isinstance(corners, np.ndarray):
+        values: NDArray[np.float32] = np.nextafter(corners, np.float32(towards))
+        return values
+    return corners.nextafter(corners.new_full((), towards))

@@ -7,7 +7,7 @@ without Python objects, with a schema version and the hashes of what it was comp
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -61,6 +61,26 @@ class ViewTable:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @classmethod
+    def of(cls, views: Sequence[Any], betas: int) -> ViewTable:
+        """Rows of a certificate's view records; NaN where a label would be needed."""
+        unknown = np.full((betas, len(LAMBDA_GRID)), np.nan)
+        oracle = [getattr(view, "oracle", None) for view in views]
+        pixels = [getattr(view, "pixels", None) for view in views]
+        return cls(
+            names=tuple(view.name for view in views),
+            descriptors=np.array([view.descriptor for view in views]),
+            oracle=np.array([unknown if one is None else one for one in oracle]),
+            field_means=np.array([view.field_mean for view in views]),
+            pixels=np.array(
+                [
+                    view.camera.width * view.camera.height if count is None else count
+                    for view, count in zip(views, pixels, strict=True)
+                ]
+            ),
+            psnr=np.array([getattr(view, "psnr", np.nan) for view in views]),
+        )
 
 
 @dataclass(frozen=True, eq=False)

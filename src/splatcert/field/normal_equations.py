@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from splatcert.errors import InputError
+from splatcert.certificate.field_file import FieldError
 from splatcert.field.operator import PreparedViews, directions
 from splatcert.field.support import COLUMNS, folds_of
 from splatcert.raster.native import NativeView, add_survey
@@ -32,10 +32,6 @@ BINS = 1 << 16
 """Of the histogram of residuals; a quantile is known to one part in this."""
 PIXELS_AT_ONCE = 4096
 """Pixels whose weights a plain back end lists together."""
-
-
-class FieldError(InputError):
-    """Training views that no field can be fitted to, or a stored field that cannot be used."""
 
 
 @dataclass(eq=False)

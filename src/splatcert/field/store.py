@@ -1,171 +1,93 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fitted field and its support as one file, `field.safetensors`.
-
-The same fit gives the same bytes: seconds are not stored, and what is not a tensor is one
-JSON text with sorted keys.
-"""
+"""A fitted field as the arrays of its file, and back; kept while the rest is computed."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, get_args
+from typing import cast
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from torch import Tensor
 
+from splatcert.certificate.field_file import FIELD, KEPT, FieldArrays
+from splatcert.certificate.record import FieldRecord
+from splatcert.errors import InputError
 from splatcert.field.fit import FieldFit, ResidualField
-from splatcert.field.normal_equations import FieldError
 from splatcert.field.solve import FitTrace, Reason
-from splatcert.field.support import COLUMNS, FoldedSupport
-from splatcert.storage.arrays import write_tensors
+from splatcert.field.support import FoldedSupport
 
-SCHEMA = 1
-KEY = "splatcert"
-TENSORS: dict[str, tuple[torch.dtype, int]] = {
-    "coefficients": (torch.float32, 2),
-    "support": (torch.float32, 3),
-    "psnr": (torch.float64, 1),
-    "relative_residuals": (torch.float64, 1),
-    "objective": (torch.float64, 1),
-}
-"""Type and number of axes of each tensor in the file."""
-MAY_BE_UNDEFINED = "psnr"
-"""NaN where no pixel of a view counts, infinite where a photo is met exactly."""
+
+def arrays_of(fit: FieldFit) -> FieldArrays:
+    """A fit as its file holds it."""
+    found, trace = fit.field, fit.field.trace
+    return FieldArrays(
+        coefficients=found.coefficients.numpy(),
+        support=fit.support.sums.numpy(),
+        psnr=fit.psnr,
+        relative_residuals=np.array(trace.relative_residuals, dtype=np.float64),
+        objective=np.array(trace.objective, dtype=np.float64),
+        degree=found.degree,
+        prior=found.prior,
+        ridge=found.ridge,
+        true_residual=trace.true_residual,
+        converged=trace.converged,
+        reason=trace.reason,
+    )
+
+
+def fit_of(arrays: FieldArrays) -> FieldFit:
+    """The fit that a file holds."""
+    trace = FitTrace(
+        relative_residuals=tuple(arrays.relative_residuals.tolist()),
+        objective=tuple(arrays.objective.tolist()),
+        true_residual=arrays.true_residual,
+        converged=arrays.converged,
+        reason=cast("Reason", arrays.reason),
+    )
+    field = ResidualField(
+        coefficients=torch.from_numpy(arrays.coefficients),
+        degree=arrays.degree,
+        prior=arrays.prior,
+        ridge=arrays.ridge,
+        trace=trace,
+    )
+    support = FoldedSupport(torch.from_numpy(arrays.support))
+    return FieldFit(field=field, support=support, psnr=arrays.psnr)
 
 
 def save_field(path: Path, fit: FieldFit, *, inputs: Mapping[str, str] | None = None) -> None:
     """Write a fit; `inputs` are the SHA-256 of what it was made from, by name."""
-    found = fit.field
-    tensors = {
-        "coefficients": found.coefficients.numpy(),
-        "support": fit.support.sums.numpy(),
-        "psnr": fit.psnr,
-        "relative_residuals": np.array(found.trace.relative_residuals, dtype=np.float64),
-        "objective": np.array(found.trace.objective, dtype=np.float64),
-    }
-    facts = {
-        "schema": SCHEMA,
-        "degree": found.degree,
-        "prior": found.prior,
-        "ridge": found.ridge,
-        "true_residual": found.trace.true_residual,
-        "converged": found.trace.converged,
-        "reason": found.trace.reason,
-        "inputs": dict(inputs or {}),
-    }
-    write_tensors(path, tensors, {KEY: json.dumps(facts, sort_keys=True)})
+    arrays_of(fit).save(path, inputs=inputs)
 
 
 def load_field(
     path: Path, *, gaussians: int | None = None, inputs: Mapping[str, str] | None = None
 ) -> FieldFit:
-    """Read a fit; refuse one that is damaged, or of another model or other inputs."""
-    facts, tensors = _read(path)
-    if facts.get("schema") != SCHEMA:
-        raise FieldError(
-            f"{path} has schema {facts.get('schema')!r}, this version reads {SCHEMA}.\n"
-            "  Fit the field again, or use the splatcert that wrote it."
-        )
-    _check_tensors(path, tensors)
-    for name, expected in (inputs or {}).items():
-        stored = facts["inputs"].get(name)
-        if stored != expected:
-            raise FieldError(
-                f"{path} was fitted to another {name}: it has SHA-256 {stored}, "
-                f"this one {expected}.\n  Fit the field again."
-            )
-    try:
-        trace = FitTrace(
-            relative_residuals=tuple(tensors["relative_residuals"].tolist()),
-            objective=tuple(tensors["objective"].tolist()),
-            true_residual=_number(facts, "true_residual"),
-            converged=bool(facts["converged"]),
-            reason=facts["reason"],
-        )
-        found = ResidualField(
-            coefficients=tensors["coefficients"],
-            degree=int(facts["degree"]),
-            prior=_number(facts, "prior"),
-            ridge=_number(facts, "ridge"),
-            trace=trace,
-        )
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise _damaged(path, f"its description lacks or garbles {error}") from error
-    _check_sizes(path, found, tensors, gaussians)
-    return FieldFit(
-        field=found,
-        support=FoldedSupport(tensors["support"]),
-        psnr=tensors["psnr"].numpy(),
+    """Read a fit; refuse one that is damaged, or of a different model or different inputs."""
+    return fit_of(FieldArrays.load(path, gaussians=gaussians, inputs=inputs))
+
+
+def kept_field(
+    folder: Path | None, *, gaussians: int, inputs: Mapping[str, str]
+) -> FieldFit | None:
+    """A field that an interrupted or finished run left in its folder, if it is of these inputs."""
+    for name in () if folder is None else (KEPT, FIELD):
+        with suppress(InputError):  # a damaged file is as good as none
+            return load_field(cast("Path", folder) / name, gaussians=gaussians, inputs=inputs)
+    return None
+
+
+def field_record(fit: FieldFit) -> FieldRecord:
+    """How the fit ended, for a certificate."""
+    trace = fit.field.trace
+    return FieldRecord(
+        prior=float(fit.field.prior),
+        ridge=float(fit.field.ridge),
+        steps=trace.steps,
+        converged=trace.converged,
+        ending=trace.sentence(),
+        residual=float(trace.true_residual),
+        training_psnr=float(np.nanmean(fit.psnr)),
     )
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Facts and tensors, whatever they hold."""
-    if not path.is_file():
-        raise FieldError(f"no file at {path}.\n  Fit the field first.")
-    try:
-        with safe_open(path, framework="pt") as file:
-            facts = json.loads((file.metadata() or {})[KEY])
-            tensors = {name: file.get_tensor(name) for name in file.keys()}
-    except (SafetensorError, OSError) as error:
-        raise _damaged(path, f"it is no safetensors file ({error})") from error
-    except (KeyError, ValueError, RecursionError) as error:
-        raise _damaged(path, "it was not written by splatcert") from error
-    if not isinstance(facts, dict) or not isinstance(facts.get("inputs"), dict):
-        raise _damaged(path, "its description is no table")
-    return facts, tensors
-
-
-def _number(facts: Mapping[str, Any], name: str) -> float:
-    value = float(facts[name])
-    if not 0 <= value < float("inf"):
-        raise ValueError(name)
-    return value
-
-
-def _check_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    for name, (dtype, axes) in TENSORS.items():
-        tensor = tensors.get(name)
-        if tensor is None:
-            raise _damaged(path, f"it has no {name}")
-        if tensor.dtype != dtype or tensor.ndim != axes:
-            raise _damaged(
-                path,
-                f"{name} is {tensor.dtype} of shape {list(tensor.shape)}, "
-                f"expected {dtype} with {axes} axes",
-            )
-        bad = int((~tensor.isfinite()).sum())
-        if bad and name != MAY_BE_UNDEFINED:
-            raise _damaged(path, f"{bad} entries of {name} are not finite")
-
-
-def _check_sizes(
-    path: Path, found: ResidualField, tensors: Mapping[str, Tensor], gaussians: int | None
-) -> None:
-    count, bases = found.coefficients.shape
-    folds = len(tensors["support"])
-    if bases != (found.degree + 1) ** 2:
-        raise _damaged(path, f"degree {found.degree} does not go with {bases} coefficients")
-    if tuple(tensors["support"].shape) != (folds, count, COLUMNS):
-        raise _damaged(
-            path,
-            f"support has shape {list(tensors['support'].shape)}, "
-            f"expected [{folds}, {count}, {COLUMNS}]",
-        )
-    if found.trace.reason not in get_args(Reason) or len(found.trace.objective) != len(
-        found.trace.relative_residuals
-    ):
-        raise _damaged(path, "its trace contradicts itself")
-    if gaussians is not None and gaussians != count:
-        raise FieldError(
-            f"{path} holds a field of {count:,} Gaussians, the splats have {gaussians:,}.\n"
-            "  It was fitted to another model; fit the field again."
-        )
-
-
-def _damaged(path: Path, what: str) -> FieldError:
-    return FieldError(f"{path} cannot be used: {what}.\n  Fit the field again.")

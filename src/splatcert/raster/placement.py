@@ -165,7 +165,7 @@ def require_frame(fits: Sequence[FrameFit]) -> FrameFit:
 
 
 @dataclass(frozen=True, eq=False)
-class PlacedModel:
+class Placement:
     """A model in a capture's frame, how it got there, and what the photographs say to it."""
 
     splats: Splats
@@ -193,7 +193,7 @@ class PlacedModel:
 
 def load_for_scene(
     path: Path, scene: Scene, *, background: Colour | None = None, backend: Backend = "cpu"
-) -> PlacedModel:
+) -> Placement:
     """The splats in the scene's frame, checked by rendering a few training views."""
     info = describe_model(path)
     colour = background_of(info, scene)[1] if background is None else background
@@ -210,12 +210,12 @@ def load_for_scene(
         # An export of gsplat's keeps the trainer's frame, and a PLY cannot say so.
         with suppress(FrameError):
             return _rebuilt(splats, scene, photos, colour, backend)
-    return PlacedModel(splats, how, fit)
+    return Placement(splats, how, fit)
 
 
 def _rebuilt(
     splats: Splats, scene: Scene, photos: list[SmallPhoto], background: Colour, backend: Backend
-) -> PlacedModel:
+) -> Placement:
     """A model taken out of the frame that gsplat's trainer makes from a capture."""
     assert scene.points is not None
     poses = np.linalg.inv([camera.world_to_camera for camera in scene.cameras.values()])
@@ -223,7 +223,7 @@ def _rebuilt(
     fits = rank_frames(splats, frames, photos, background=background, backend=backend)
     best = require_frame(fits)
     how = f"rebuilt from the capture ({best.name})"
-    return PlacedModel(best.restore(splats), how, best.fit, fits[1].fit.psnr)
+    return Placement(best.restore(splats), how, best.fit, fits[1].fit.psnr)
 
 
 def chosen_background(

@@ -87,3 +87,14 @@ def render(
     hit = alpha > 1e-6
     depth = torch.where(hit, image[..., 3] / alpha.clamp(min=1e-6), torch.zeros_like(alpha))
     return Render(rgb=rgb, alpha=alpha, depth=depth)
+
+
+def renderer_of(backend: Backend) -> dict[str, object]:
+    """Name, version and constants of the renderer behind a back end."""
+    if backend == "cpu":
+        from splatcert.raster.native import renderer_identity
+    elif backend == "cuda":
+        from splatcert.raster.cuda import renderer_identity
+    else:
+        from splatcert.raster.reference import renderer_identity
+    return renderer_identity()

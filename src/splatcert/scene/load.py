@@ -8,11 +8,11 @@ from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from splatcert.camera import Camera
 from splatcert.errors import InputError
-from splatcert.scene.dataset import Dataset, Format, Holdout, Shot, split
+from splatcert.scene.dataset import OWN_SPLIT, Dataset, Format, Holdout, Shot, split
 from splatcert.scene.lens import Lens, LensError, same_shape
 from splatcert.scene.photo_files import PhotoFinder, find_photos, fitted_lens, guessed_lens
 from splatcert.scene.pixels import (
@@ -282,3 +282,22 @@ def _background(background: Rgb | str | None, kind: Format) -> Rgb | None:
             f"got {background!r}"
         )
     return r, g, b
+
+
+class Photographs:
+    """A capture that has been read, before its split is decided."""
+
+    def __init__(self, path: str | os.PathLike[str], **options: Any) -> None:
+        self._path, self._options = path, options
+        self._usual = load_scene(path, holdout="auto", **options)
+        self.names = tuple(self._usual.cameras)
+        self.own_split = self._usual.details.get("split") == OWN_SPLIT
+
+    def scene(self, holdout: Holdout = "auto") -> Scene:
+        """The scene with this split."""
+        return load_scene(self._path, holdout=holdout, **self._options)
+
+
+def read_photographs(path: str | os.PathLike[str], **options: Any) -> Photographs:
+    """Read a capture."""
+    return Photographs(path, **options)

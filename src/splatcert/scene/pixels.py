@@ -266,6 +266,11 @@ class FilePixels:
     cache: PixelCache
 
     @property
+    def path(self) -> Path | None:
+        """The photograph's file."""
+        return self.photo.path
+
+    @property
     def has_mask(self) -> bool:
         """Whether some pixels may not count."""
         return self.photo.has_mask

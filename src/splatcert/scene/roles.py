@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, Protocol, TypeVar, overload, runtime_checkable
 
 from torch import Tensor
 
 from splatcert.camera import Camera
+from splatcert.certificate.record import LabelUse, Purpose
 from splatcert.errors import InputError, listed
-
-Purpose = Literal["calibration", "evaluation", "source"]
 
 
 class LabelError(InputError):
@@ -29,6 +29,11 @@ class LabelError(InputError):
 @runtime_checkable
 class PixelSource(Protocol):
     """Where a labelled view gets its pixels from."""
+
+    @property
+    def path(self) -> Path | None:
+        """The photograph's file; None for a picture that was never one."""
+        ...
 
     @property
     def has_mask(self) -> bool:
@@ -124,18 +129,6 @@ def require_labels(view: LabelledView, *roles: type[LabelledView]) -> LabelledVi
     return view
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerEntry:
-    """One hand-over of held-out labels."""
-
-    order: int
-    """Position among all hand-overs of this scene, from 0."""
-    purpose: Purpose
-    by: str
-    """Who asked, in the words of the code that did."""
-    views: tuple[str, ...]
-
-
 class LabelLedger:
     """Hand-overs of held-out labels, in order; entries can be added, never changed.
 
@@ -148,16 +141,16 @@ class LabelLedger:
     __slots__ = ("_entries",)
 
     def __init__(self) -> None:
-        self._entries: list[LedgerEntry] = []
+        self._entries: list[LabelUse] = []
 
-    def record(self, purpose: Purpose, by: str, views: Sequence[str]) -> LedgerEntry:
+    def record(self, purpose: Purpose, by: str, views: Sequence[str]) -> LabelUse:
         """Add one hand-over."""
-        entry = LedgerEntry(len(self._entries), purpose, by, tuple(views))
+        entry = LabelUse(order=len(self._entries), purpose=purpose, by=by, views=tuple(views))
         self._entries.append(entry)
         return entry
 
     @property
-    def entries(self) -> tuple[LedgerEntry, ...]:
+    def entries(self) -> tuple[LabelUse, ...]:
         """All hand-overs so far."""
         return tuple(self._entries)
 

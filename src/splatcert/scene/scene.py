@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from splatcert.camera import Camera
+from splatcert.camera import Camera, extent_of
 from splatcert.errors import InputError, listed
 from splatcert.scene.dataset import SparsePoints, WorldFrame
 from splatcert.scene.roles import HeldOut, PixelSource, QueryView, TrainingView
@@ -32,6 +32,8 @@ class TensorPixels:
     """[H, W, 3], float32 in [0, 1]."""
     counted: Tensor | None = None
     """[H, W], bool; None where all pixels count."""
+    path: Path | None = None
+    """Never a file."""
 
     @property
     def has_mask(self) -> bool:
@@ -145,12 +147,6 @@ class Scene:
         lines = {key: _words(value) for key, value in self.describe().items()}
         width = max(map(len, lines))
         return "\n".join(f"{key:<{width}}  {text}" for key, text in lines.items())
-
-
-def extent_of(cameras: Sequence[Camera]) -> float:
-    """1.1 times the largest distance of one of these cameras from their mean."""
-    centres = np.array([camera.centre for camera in cameras])
-    return 1.1 * float(np.linalg.norm(centres - centres.mean(axis=0), axis=1).max())
 
 
 def _words(value: object) -> str:

@@ -100,7 +100,7 @@ def load_splats(
         to_model = np.eye(4)
     if to_model is None:
         raise FrameError(f"{path}: {model.way_back}")
-    splats = model.read(check)
+    splats = replace(model.read(check), origin=Path(path))
     if np.array_equal(to_model, np.eye(4)):
         return splats
     log.info("%s: moved from the trainer's frame to the capture's", path)

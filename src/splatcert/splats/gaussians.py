@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 from math import isqrt
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -40,6 +41,8 @@ class Splats:
     """The file asks for opacity compensation of the low-pass filter."""
     extra: dict[str, Tensor] = field(default_factory=dict)
     """Further per-Gaussian columns of the file, by name, [N] each; written back unchanged."""
+    origin: Path | None = None
+    """The file or folder they were loaded from, whose run may say what they were trained on."""
 
     def __post_init__(self) -> None:
         count = self.means.shape[0]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from splatcert.storage.whole import ArtefactError, ordinary, replacing
@@ -89,3 +89,13 @@ def write_tensors(path: Path, arrays: Arrays, facts: dict[str, str]) -> None:
             save_file({k: np.ascontiguousarray(v) for k, v in arrays.items()}, aside, facts)
         except SafetensorError as error:  # a full disk has no type of its own there
             raise OSError(str(error)) from error
+
+
+def read_tensors(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    """Arrays and texts of a safetensors file; one that cannot be read is an `OSError`."""
+    try:
+        with safe_open(ordinary(path), framework="np") as file:
+            arrays = {name: file.get_tensor(name) for name in file.keys()}
+            return arrays, file.metadata() or {}
+    except (SafetensorError, TypeError, AttributeError) as error:
+        raise OSError(str(error)) from error

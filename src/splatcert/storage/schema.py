@@ -35,10 +35,12 @@ class PlainError(InputError):
     """A stored entry that is not what it should be; the message starts with its place."""
 
 
-def to_plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:  # noqa: PLR0911 - one line per kind of value
     """A value as what JSON can hold; floats keep every bit."""
+    if hasattr(value, "to_plain") and not isinstance(value, type):
+        return value.to_plain()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: to_plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {name: to_plain(getattr(value, name)) for name in entries_of(type(value))}
     if isinstance(value, Fraction):
         return f"{value.numerator}/{value.denominator}"
     if isinstance(value, float) and not math.isfinite(value):
@@ -48,6 +50,17 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return [to_plain(item) for item in value]
     return value
+
+
+def column(default: Any) -> Any:
+    """A field of a dataclass that is not written to JSON: arrays beside it hold it."""
+    return dataclasses.field(default=default, metadata={"column": True}, compare=False)
+
+
+@cache
+def entries_of(kind: Any) -> tuple[str, ...]:
+    """Names of the fields of a dataclass that JSON holds."""
+    return tuple(f.name for f in dataclasses.fields(kind) if not f.metadata.get("column"))
 
 
 def from_plain(kind: type[Kind], value: Any, where: str = "") -> Kind:
@@ -73,15 +86,17 @@ def _read_dataclass(kind: Any, value: Any, where: str) -> Any:
         raise PlainError(f"{_below(where, unknown[0])} is not an entry of this format")
     entries = {name: _read(t, value[name], _below(where, name)) for name, t in known.items()}
     try:
-        return kind(**entries)
+        return getattr(kind, "from_plain", kind)(**entries)
     except ValueError as error:
         raise PlainError(f"{where or 'the content'}: {error}") from None
 
 
 @cache
 def _types_of(kind: Any) -> dict[str, Any]:
+    if hasattr(kind, "plain_types"):
+        return dict(kind.plain_types)
     hints = typing.get_type_hints(kind)
-    return {f.name: hints[f.name] for f in dataclasses.fields(kind)}
+    return {name: hints[name] for name in entries_of(kind)}
 
 
 def _read_optional(arguments: tuple[Any, ...], value: Any, where: str) -> Any:

@@ -8,8 +8,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from splatcert.camera import MAX_SIDE
 from splatcert.certificate.measure import BETAS
+
+from splatcert.camera import MAX_SIDE
 from splatcert.config import LARGEST_COUNT, LARGEST_SEED, FieldConfig, LearnConfig, TrainConfig
 from splatcert.conformal.levels import parse_level
 from splatcert.errors import InputError

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-
 from splatcert.certificate.rule import ScaleRule, raw_predictions
+
 from splatcert.certificate.store import VIEWS
 from splatcert.conformal.calibrate import view_scores
 from splatcert.difficulty.learn import learn_predictor

@@ -1,35 +1,50 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a query becomes a scale, s = a b~ (eq:scale), without any held-out label."""
+"""The view factor a as a frozen rule: descriptor in, factor out, without any held-out label."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from splatcert.certificate.record import ScaleRecord
 from splatcert.difficulty.descriptor import FEATURE_NAMES
 from splatcert.difficulty.factor import unit_of, view_factor
 from splatcert.difficulty.predictor import FeatureUnits, ViewPredictor, predictor_from_json
-from splatcert.field.fitted_scene import Query
+from splatcert.storage.schema import from_plain, to_plain
 
 Array = NDArray[np.float64]
 Unit = Literal["deployed", "batch"]
-
 PLAIN_LAMBDA_B = Fraction(1, 2)
 """Shrinkage of the shape where no predictor says otherwise: half way to a constant."""
 
 
-@dataclass(frozen=True, eq=False)
-class ScaleRule:
-    """The frozen scale construction of one scene.
+@dataclass(frozen=True, kw_only=True)
+class FactorParameters:
+    """What a certificate stores of a `FactorRule`."""
 
-    `deployed`: the view factor has mean one over the training views, so a camera's box is
-    the same whatever else is asked. `batch`: mean one over the query batch, as in the paper,
-    which covers views of that batch and no camera asked later.
+    lambda_a: Fraction
+    lambda_b: Fraction
+    unit: Unit
+    reference: float
+    """Mean raw prediction of the views that set the unit of a."""
+    predictor: dict[str, Any] | None
+    """The frozen view predictor; None for a = 1."""
+    features: tuple[str, ...]
+    feature_means: tuple[float, ...]
+    feature_stds: tuple[float, ...]
+    """Units of the descriptor: training views, each described by the other folds."""
+
+
+@dataclass(frozen=True, eq=False)
+class FactorRule:
+    """From a view's descriptor to its factor a, frozen for one scene.
+
+    `deployed`: the factor has mean one over the training views, so a camera's box is the same
+    whatever else is asked. `batch`: mean one over the query batch, as in the paper, which
+    covers views of that batch and no camera asked later.
     With lambda_a = 1 the two differ by one constant, which calibration cancels (lem:gauge).
     """
 
@@ -44,23 +59,24 @@ class ScaleRule:
     @classmethod
     def freeze(
         cls, predictor: ViewPredictor | None, training: Array, batch: Array, unit: Unit
-    ) -> ScaleRule:
+    ) -> FactorRule:
         """The rule for descriptors of training views [T, 24] and of the query batch [V, 24]."""
         units = FeatureUnits.from_descriptors(training)
         raw = raw_predictions(predictor, units, training if unit == "deployed" else batch)
         return cls(predictor, units, unit, unit_of(raw))
 
     @classmethod
-    def of(cls, record: ScaleRecord) -> ScaleRule:
+    def of(cls, parameters: dict[str, Any]) -> FactorRule:
         """The rule that a certificate has stored."""
-        stored = record.predictor
+        known = from_plain(FactorParameters, parameters, "scale")
+        stored = known.predictor
         predictor = None if stored is None else predictor_from_json(stored, "the stored predictor")
-        means, stds = np.array(record.feature_means), np.array(record.feature_stds)
-        return cls(predictor, FeatureUnits(means, stds), record.unit, record.reference)
+        units = FeatureUnits(np.array(known.feature_means), np.array(known.feature_stds))
+        return cls(predictor, units, known.unit, known.reference)
 
-    def record(self) -> ScaleRecord:
-        """The rule for a certificate to store."""
-        return ScaleRecord(
+    def parameters(self) -> dict[str, Any]:
+        """The rule for a certificate to store, in plain values."""
+        known = FactorParameters(
             lambda_a=self.lambda_a,
             lambda_b=self.lambda_b,
             unit=self.unit,
@@ -70,6 +86,7 @@ class ScaleRule:
             feature_means=tuple(self.units.mean.tolist()),
             feature_stds=tuple(self.units.std.tolist()),
         )
+        return to_plain(known)
 
     @property
     def lambda_a(self) -> Fraction:
@@ -81,6 +98,11 @@ class ScaleRule:
         """Shrinkage of the shape towards a constant."""
         return PLAIN_LAMBDA_B if self.predictor is None else self.predictor.lambda_b
 
+    @property
+    def batch_only(self) -> bool:
+        """Whether only views of the query batch are covered."""
+        return self.unit == "batch" and 0 < self.lambda_a < 1
+
     def factors(self, descriptors: Array) -> Array:
         """a_v of views described by rows, [n]."""
         raw = raw_predictions(self.predictor, self.units, descriptors)
@@ -90,10 +112,9 @@ class ScaleRule:
         """a_v of one view."""
         return float(self.factors(descriptor[None])[0])
 
-    def scale(self, query: Query) -> Array:
-        """S = a b~ (eq:scale) of a query, float64 [H, W]."""
-        shape = query.shape(self.lambda_b).cpu().numpy().astype(np.float64)
-        return self.factor(query.descriptor) * shape
+    def factor_of(self, query: Any) -> float:
+        """a_v of a query, by its descriptor."""
+        return self.factor(query.descriptor)
 
 
 def raw_predictions(

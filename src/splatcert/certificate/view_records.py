@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One view as a certificate records it: in training, as a query, with its label's score.
+
+Entries stand in certificate.json, columns in views.npz.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from splatcert.camera import Camera
+from splatcert.errors import InputError
+from splatcert.storage.schema import column
+
+Array = NDArray[np.float64]
+MOST = 1e30
+"""Largest number that a threshold, score or factor can mean: with it, widths stay finite."""
+
+
+def is_width(value: float) -> bool:
+    """Whether a number can be a threshold or a score."""
+    return 0 <= value <= MOST or value == math.inf
+
+
+class RecordError(InputError):
+    """An entry of a certificate that can mean nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingRecord:
+    """One training view: where from, and what was seen.
+
+    Columns are kept in views.npz: certification does not use the labels in them, other scenes
+    may learn from them.
+    """
+
+    name: str
+    camera: Camera
+    pose: str
+    """Hash of the camera."""
+    image: str
+    """Hash of the pixels as they were compared."""
+    file: str | None
+    """Hash of the photograph's file, where there is one."""
+    descriptor: Array | None = column(None)
+    field_mean: float = column(math.nan)
+    oracle: Array | None = column(None)
+    pixels: int | None = column(None)
+    psnr: float = column(math.nan)
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryRecord:
+    """One held-out view before its label: its scale is fixed by these entries."""
+
+    name: str
+    camera: Camera
+    pose: str
+    field: str
+    """Hash of the map b behind the shape of the scale."""
+    factor: float
+    """a_v."""
+    descriptor: Array | None = column(None)
+    """z_v, [24]; in views.npz, like every column below."""
+    field_mean: float = column(math.nan)
+
+    def __post_init__(self) -> None:
+        if not 1 / MOST <= self.factor <= MOST:
+            raise RecordError(f"the factor must be {1 / MOST:g} to {MOST:g}, got {self.factor}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CalibrationRecord(QueryRecord):
+    """One calibration view with what its label gave."""
+
+    image: str
+    file: str | None
+    score: float
+    """R_v (eq:view-score)."""
+    oracle: Array | None = column(None)
+    """a*_v (eq:oracle-factor) at each beta and each shrinkage of the shape."""
+    pixels: int | None = column(None)
+    """Pixels that count."""
+    psnr: float = column(math.nan)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not is_width(self.score):
+            raise RecordError(f"the score must be 0 to {MOST:g}, or infinite, got {self.score}")

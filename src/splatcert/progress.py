@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long work tells whoever listens how far it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol, TypeVar
+
+Item = TypeVar("Item")
+
+
+class Progress(Protocol):
+    """Called with what is being done, how much of it is done, and of how much."""
+
+    def __call__(self, doing: str, done: int, total: int, /) -> None:
+        """Take note."""
+        ...
+
+
+def quiet(doing: str, done: int, total: int, /) -> None:
+    """Nobody listens."""
+
+
+def each(items: Sequence[Item], doing: str, on: Progress) -> Iterator[Item]:
+    """The items one by one, telling how many are done."""
+    for done, item in enumerate(items):
+        on(doing, done, len(items))
+        yield item

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scales by name, and the predictor that a capture may use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, get_args
+
+from splatcert.certificate.hashes import place_mark, source_marks
+from splatcert.certificate.record import ScaleRecord
+from splatcert.difficulty.predictor import Shipped, ViewPredictor, shipped_predictor
+from splatcert.difficulty.rule import FactorRule, Unit
+from splatcert.errors import InputError
+from splatcert.scales.maps import Constant
+from splatcert.scales.paper import PaperScale
+from splatcert.scales.scale import Scale
+from splatcert.scene.scene import Scene
+
+NAMES = ("paper", "constant")
+
+
+class ScaleNameError(InputError):
+    """A scale that the package does not have."""
+
+
+def scale_by_name(name: str, scene: Scene, unit: Unit = "deployed") -> Scale:
+    """A scale of the package; the paper's with a predictor that has not seen this capture."""
+    if name == "paper":
+        return PaperScale(chosen_predictor("default", scene)[1], unit)
+    if name == "constant":
+        return Constant()
+    raise ScaleNameError(
+        f"there is no scale {name!r}; choose one of {', '.join(NAMES)}, or give your own map:\n"
+        "  certify(capture, scale=OwnMap(name, map))."
+    )
+
+
+def stored_scale(name: str) -> Scale | None:
+    """The scale that a certificate names, where the package has it."""
+    return {"paper": PaperScale(), "constant": Constant()}.get(name)
+
+
+def again(record: ScaleRecord) -> Scale:
+    """The scale of a certificate, to be fitted from scratch."""
+    if record.name == "paper":
+        rule = FactorRule.of(record.parameters)
+        return PaperScale(rule.predictor, rule.unit)
+    if known := stored_scale(record.name):
+        return known
+    raise ScaleNameError(
+        f"the certificate is on a scale {record.name!r}, which is not in the package.\n"
+        "  Give it again: verify(path, capture, scale=OwnMap(name, map))."
+    )
+
+
+def chosen_predictor(asked: Shipped, scene: Scene) -> tuple[Shipped, ViewPredictor]:
+    """The predictor asked for; for "default", the first that has seen no held-out view.
+
+    The predictors in the package learned from held-out photographs of well-known captures.
+    The choice looks at names and places of cameras, never at a photograph, so it costs the
+    guarantee nothing. Where all have seen some, it is the default one, which is then refused
+    with the reason.
+    """
+    if asked == "default":
+        names: tuple[Shipped, ...] = get_args(Shipped)
+        for name in names:
+            predictor = shipped_predictor(name)
+            if not learned_from(predictor.card, scene):
+                return name, predictor
+    return asked, shipped_predictor(asked)
+
+
+def learned_from(card: Mapping[str, Any], scene: Scene) -> set[str]:
+    """Held-out views whose labels a predictor learned from, told without looking at a photo.
+
+    Views of the same name at the same place, unless only they agree: made scenes share the
+    path of their test cameras.
+    """
+    places = {(name, place_mark(camera)) for name, camera in scene.cameras.items()}
+    shared: set[str] = set()
+    for source in source_marks(card):
+        others = {(name, mark.place) for name, mark in source.others.items()}
+        if source.scene == scene.path.name or not others or others & places:
+            learned = {(name, mark.place) for name, mark in source.learned.items()}
+            shared |= {name for name, _ in learned & places} & set(scene.held_out.names)
+    return shared

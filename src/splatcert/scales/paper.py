@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The paper's scale s = a b~ (eq:scale): a residual field for the shape, a predictor for a."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from splatcert.certificate.record import ScaleRecord
+from splatcert.difficulty.predictor import ViewPredictor
+from splatcert.difficulty.rule import FactorRule, Unit
+from splatcert.scales.scene_scale import Rule, SceneScale
+
+
+@dataclass(frozen=True, eq=False)
+class PaperScale(SceneScale):
+    """A residual field on the Gaussians, and a view factor learned once on other scenes."""
+
+    predictor: ViewPredictor | None = None
+    """Frozen on source scenes; None for a = 1."""
+    unit: Unit = "deployed"
+    """Mean one over the training views, or over the query batch as in the paper."""
+    name: str = "paper"
+
+    @property
+    def card(self) -> Mapping[str, Any] | None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """What the predictor was learned from."""
+        return None if self.predictor is None else self.predictor.card
+
+    def settle(self, training: NDArray[np.float64], batch: NDArray[np.float64]) -> Rule:
+        """Units of the descriptor and of a, from views without labels."""
+        return FactorRule.freeze(self.predictor, training, batch, self.unit)
+
+    def stored_rule(self, record: ScaleRecord) -> Rule:
+        """The rule that a certificate stored."""
+        return FactorRule.of(record.parameters)

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A photograph against its render: the numbers that a label gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from splatcert.certificate.hashes import label_hash, photo_file_hash
+from splatcert.certificate.view_records import CalibrationRecord, QueryRecord
+from splatcert.conformal.calibrate import view_score, view_scores
+from splatcert.conformal.maps import MapError, rgb_residual
+from splatcert.difficulty.factor import LAMBDA_GRID
+from splatcert.field.fitted_scene import Query
+from splatcert.scales.scale import ScaledView
+from splatcert.scene.roles import CalibrationView, LabelledView
+from splatcert.storage.schema import entries_of
+
+BETAS = tuple(Fraction(n, 100) for n in (1, 2, 5, 10, 15, 20, 30))
+"""Pixel levels at which every view's scores are kept, beside the one asked for."""
+
+
+class LabelNumbers(NamedTuple):
+    """What a view's label says of its render, whatever the factor."""
+
+    oracle: NDArray[np.float64]
+    """a*_v (eq:oracle-factor) at each beta and each shrinkage of the shape."""
+    pixels: int
+    """Pixels that count."""
+    psnr: float
+
+
+def measure(
+    view: LabelledView, query: Query, betas: Sequence[Fraction], beta: Fraction | None = None
+) -> tuple[LabelNumbers, float]:
+    """Compare a photograph with its render; with a `beta`, also its score under its scale."""
+    image, center = view.image().cpu().numpy(), query.center.cpu().numpy()
+    mask = view.mask().cpu().numpy() if view.has_mask else None
+    residual, score = rgb_residual(image, center), float("nan")
+    shapes = [query.shape(lambda_b).cpu().numpy() for lambda_b in LAMBDA_GRID]
+    try:
+        columns = [view_scores(residual, shape, betas, mask) for shape in shapes]
+        if beta is not None and isinstance(query, ScaledView):
+            score = view_score(residual, query.scale(), beta, mask)
+    except MapError as error:
+        raise MapError(f"view {view.name!r}: {error}") from None
+    difference = image - center if mask is None else image[mask] - center[mask]
+    squared = float(np.square(difference).mean(dtype=np.float64))
+    psnr = -10 * float(np.log10(max(squared, 1e-12)))
+    return LabelNumbers(np.stack(columns, axis=1), difference.size // 3, psnr), score
+
+
+def score_view(
+    view: CalibrationView,
+    scaled: ScaledView,
+    frozen: QueryRecord,
+    betas: Sequence[Fraction],
+    beta: Fraction,
+) -> CalibrationRecord:
+    """R_v of one calibration view: the only use of its label."""
+    numbers, score = measure(view, scaled, betas, beta)
+    entries = (*entries_of(QueryRecord), "descriptor", "field_mean")
+    return CalibrationRecord(
+        **{name: getattr(frozen, name) for name in entries},
+        image=label_hash(view),
+        file=photo_file_hash(view),
+        score=score,
+        **numbers._asdict(),
+    )

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a model's run says of its own training: which photos it has seen, at which size."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from splatcert.camera import MAX_SIDE
+from splatcert.certificate.record import LabelUse
+from splatcert.errors import InputError
+from splatcert.scene.dataset import Holdout
+from splatcert.splats.files import Split, describe_model
+from splatcert.storage.schema import from_plain
+from splatcert.storage.whole import ordinary
+
+Rgb = tuple[float, float, float]
+
+
+class TrainedOnTheseError(InputError):
+    """Photos meant to calibrate that the model was trained on."""
+
+
+@dataclass(frozen=True)
+class TrainingAccount:
+    """A model's own account of how it was trained; None where it has none."""
+
+    split: Split = None
+    """Rule by which photos were kept out."""
+    seen: tuple[str, ...] | None = None
+    """Photos it was trained on, by name."""
+    kept_out: tuple[str, ...] | None = None
+    """Photos it was not trained on, by name."""
+    long_side: int | None = None
+    """Of the photos it was trained on, in pixels."""
+    background: Rgb | None = None
+    labels: tuple[LabelUse, ...] = ()
+    """Held-out labels that were used while it was trained or measured."""
+
+    def rule(self, names: Sequence[str], *, own_split: bool) -> Holdout:
+        """The split as the model tells it: None where it has seen all, "auto" where it is silent.
+
+        `names` are all photos of the capture; `own_split` says that the capture brings a split.
+        """
+        if self.kept_out is not None:
+            return self.kept_out
+        if self.split is None:
+            return "auto"
+        if self.split == "none":
+            return None
+        if own_split:
+            return "format"  # trainers follow the files of such a dataset, whatever their rule
+        if isinstance(self.split, float):
+            return evaluation_share(names, self.split)
+        return self.split
+
+
+def account_of(model: Path) -> TrainingAccount:
+    """What the model's folder says of its training."""
+    folder = model if model.is_dir() else model.parent
+    record = folder / "train.json"
+    if record.is_file() and (model.is_dir() or model.name == "splats.ply"):
+        return _own_run(record)
+    return TrainingAccount(split=describe_model(model).split)
+
+
+def _own_run(path: Path) -> TrainingAccount:
+    """A run of `splatcert train`."""
+    try:
+        record: Any = json.loads(ordinary(path).read_text())
+        request = record["request"]
+        names = {key: tuple(map(str, request[key])) for key in ("training_views", "held_out_views")}
+        sides = [int(side) for size in request["sizes"] for side in size]
+        if not all(1 <= side <= MAX_SIDE for side in sides):
+            raise ValueError(f"a photo cannot have {max(sides):.3g} pixels per side")
+        red, green, blue = map(float, request["config"]["background"])
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+        raise TrainedOnTheseError(
+            f"{path} does not say what the model was trained on: {error!r:.200}.\n"
+            "  Restore it, or give the PLY file in a folder of its own, and --holdout."
+        ) from None
+    if not record.get("result"):
+        raise TrainedOnTheseError(
+            f"{path.parent} holds an unfinished run.\n"
+            "  Run the same splatcert train command again: it resumes where it stopped."
+        )
+    return TrainingAccount(
+        seen=names["training_views"],
+        kept_out=names["held_out_views"],
+        long_side=max(sides, default=None),
+        background=(red, green, blue),
+        labels=_used_labels(path.with_name("metrics.json"), names["held_out_views"]),
+    )
+
+
+def _used_labels(path: Path, held_out: tuple[str, ...]) -> tuple[LabelUse, ...]:
+    """What a run says of held-out labels: none where it has not measured anything."""
+    if not path.is_file():
+        return ()
+    try:
+        metrics: Any = json.loads(path.read_text())
+        if "labels" in metrics:
+            return from_plain(tuple[LabelUse, ...], metrics["labels"], "labels")
+    except (ValueError, TypeError, RecursionError) as error:
+        raise TrainedOnTheseError(
+            f"{path} does not say which held-out photos were used: {error}.\n"
+            "  Restore it, or remove it and run the same splatcert train command again."
+        ) from None
+    # Runs of earlier versions measured every held-out photo and did not write it down.
+    return (LabelUse(order=0, purpose="evaluation", by="splatcert train", views=held_out),)
+
+
+def evaluation_share(names: Sequence[str], share: float) -> tuple[str, ...]:
+    """What nerfstudio keeps out: all but evenly spaced photos, a share of them, by name."""
+    ordered = sorted(names)
+    chosen = np.linspace(0, len(ordered) - 1, math.ceil(len(ordered) * share), dtype=int)
+    return tuple(name for index, name in enumerate(ordered) if index not in set(chosen.tolist()))
