@@ -5,17 +5,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from splatcert.camera import Camera
-from splatcert.config import FieldConfig
+from splatcert.capture import Capture
+from splatcert.certificate.certificate import Certificate
+from splatcert.certificate.checks import Verification
+from splatcert.config import CertifyConfig, FieldConfig
+from splatcert.deploy import verify
 from splatcert.difficulty.descriptor import FEATURE_NAMES
-from splatcert.difficulty.predictor import ViewPredictor
+from splatcert.difficulty.predictor import Shipped, ViewPredictor
 from splatcert.field.fit import fit_field
+from splatcert.pipeline import certify
 from splatcert.raster.render import render
+from splatcert.scales.named import chosen_predictor
+from splatcert.scales.paper import PaperScale
 from splatcert.scales.scene_scale import fitted_scene
 from splatcert.scene.scene import Scene, scene_from_tensors
 from splatcert.splats.gaussians import Splats
@@ -74,3 +83,25 @@ def made_fitted(photos, *, steps: int, long_side: int | None = None) -> Fitted:
     observed = fitted_scene(model, fit, scene.training.cameras, scene.extent, (0.0, 0.0, 0.0))
     members = [made_model(made_truth(), seed) for seed in range(3)]
     return Fitted(observed, scene.training, Members(members, long_side=long_side))
+
+
+def certify_scene(
+    scene: Scene,
+    splats: Splats,
+    config: CertifyConfig | None = None,
+    predictor: ViewPredictor | str | None = "default",
+    **options: Any,
+) -> Certificate:
+    """A certificate for pictures in memory, every held-out view unseen, with this predictor."""
+    config = config or CertifyConfig()
+    if isinstance(predictor, str):
+        predictor = chosen_predictor(cast("Shipped", predictor), scene)[1]
+    scale = PaperScale(predictor, config.unit)
+    return certify(
+        scene, splats, unseen=scene.held_out.names, scale=scale, config=config, **options
+    )
+
+
+def verify_scene(path: Path, scene: Scene, splats: Splats) -> Verification:
+    """A certificate against pictures in memory."""
+    return verify(path, Capture.in_memory(scene, splats, unseen=scene.held_out.names))

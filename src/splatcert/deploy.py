@@ -221,10 +221,10 @@ def certified_splats(record: Record, model: Path, data: Path | None) -> Splats:
                 f"{model} is in its trainer's own frame, which is rebuilt from the capture.\n"
                 "  Give it as well: --data DATA."
             ) from None
-    return certified_capture(record, data, model).splats
+    return load_certified_splats(record, model, load_certified_scene(record, data))
 
 
-def certified_scene(record: Record, data: Path, images: str | None = None) -> Scene:
+def load_certified_scene(record: Record, data: Path, images: str | None = None) -> Scene:
     """The capture at its certified size, split and masks; `images` may name another folder."""
     from splatcert.scene.load import load_scene
 
@@ -242,6 +242,18 @@ def certified_scene(record: Record, data: Path, images: str | None = None) -> Sc
     return load_scene(data, **options)
 
 
+def load_certified_splats(record: Record, model: Path, scene: Scene | None = None) -> Splats:
+    """The model; in the capture's frame if the capture is there to find it by."""
+    from splatcert.raster.placement import load_for_scene
+    from splatcert.splats.files import load_splats
+
+    if scene is None:
+        return load_splats(model)
+    renderer = record.renderer
+    placed = load_for_scene(model, scene, background=renderer.background, backend=renderer.backend)
+    return placed.splats
+
+
 def certified_capture(
     record: Record, data: Path, model: Path, images: str | None = None
 ) -> Capture:
@@ -249,7 +261,7 @@ def certified_capture(
     from splatcert.capture import Capture, account_of
     from splatcert.raster.placement import load_for_scene
 
-    scene, renderer = certified_scene(record, data, images), record.renderer
+    scene, renderer = load_certified_scene(record, data, images), record.renderer
     placed = load_for_scene(model, scene, background=renderer.background, backend=renderer.backend)
     return Capture(
         scene=scene,

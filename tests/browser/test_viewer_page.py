@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from certified_capture import certify_scene as certify
 from certified_capture import made_capture, made_model, made_photos, made_predictor, made_truth
-from splatcert.pipeline import certify
 from splatcert.report.colours import palette
 
 pytest.importorskip("viser", reason="viser is not installed: pip install splatcert[view]")

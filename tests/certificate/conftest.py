@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from certified_capture import certify_scene as certify
 from certified_capture import made_capture, made_model, made_photos, made_predictor, made_truth
 from splatcert.certificate.certificate import Certificate
-from splatcert.pipeline import certify
 from splatcert.splats.gaussians import Splats
 
 

@@ -14,14 +14,15 @@ import pytest
 import torch
 
 from certified_capture import HELD_OUT, NAMES, made_capture, made_model, made_predictor, made_truth
+from certified_capture import certify_scene as certify
 from splatcert.certificate import store
-from splatcert.certificate.certificate import OUTSIDE_BATCH, Certificate
-from splatcert.certificate.store import CertificateError, load_certificate
+from splatcert.certificate.certificate import OUTSIDE_BATCH, Certificate, CertificateError
 from splatcert.certificate.verify import verify_folder
 from splatcert.config import CertifyConfig
 from splatcert.conformal.calibrate import CalibrationTooSmall
 from splatcert.conformal.ranks import ceil_rank
-from splatcert.pipeline import certify
+from splatcert.deploy import load_certificate
+from splatcert.raster import render
 from splatcert.splats.files import load_splats, save_ply
 from splatcert.storage.whole import ArtefactError
 from splatcert_bench.synthetic.scenes import made_cameras
@@ -32,7 +33,7 @@ def same_boxes(one, other) -> bool:
         torch.equal(one.center, other.center)
         and torch.equal(one.half_width, other.half_width)
         and one.view_factor == other.view_factor
-        and one.support == other.support
+        and one.flag == other.flag
     )
 
 
@@ -67,7 +68,7 @@ def test_a_camera_gets_the_same_box_whatever_else_is_asked(certificate):
     cameras = made_cameras(6, 60, 40)
     alone = [certificate.predict(camera) for camera in cameras]
     order = [3, 0, 5, 1, 4, 2]
-    together = certificate.predict_batch([cameras[k] for k in order])
+    together = certificate.predict([cameras[k] for k in order])
     assert all(same_boxes(alone[k], box) for k, box in zip(order, together, strict=True))
 
 
@@ -126,8 +127,8 @@ def test_in_the_paper_s_unit_the_batch_alone_is_covered(
     made = certify(made_capture(photos), model, CertifyConfig(unit=unit), predictor)
     assert ("a camera outside the batch is not covered" in made.guarantee) is not covered
     assert ("view of the certified batch" in made.guarantee) is not covered
-    assert made.predict(photos[0][HELD_OUT[3]]).support.inside
-    later = made.predict(photos[0][NAMES[1]]).support
+    assert made.predict(photos[0][HELD_OUT[3]]).flag.inside
+    later = made.predict(photos[0][NAMES[1]]).flag
     assert (OUTSIDE_BATCH in later.reasons) is not covered
     assert verify_folder(made.save(tmp_path / "cert")).passed
 
@@ -157,31 +158,36 @@ def test_without_its_model_it_is_read_but_predicts_nothing(stored):
 
 def test_another_model_is_refused_with_what_differs(stored):
     other = made_model(made_truth(), seed=1)
-    with pytest.raises(CertificateError, match=r"another model.\n  It names 400 Gaussians") as told:
+    with pytest.raises(
+        CertificateError, match=r"different model.\n  It names 400 Gaussians"
+    ) as told:
         load_certificate(stored, other)
     assert str(told.value).count("\n") < 5
     with pytest.raises(CertificateError, match="this model has 399"):
         load_certificate(stored, other[:399])
 
 
-def test_another_renderer_is_refused_with_what_differs(stored, monkeypatch):
+def test_another_renderer_is_refused_with_what_differs(stored, model, monkeypatch):
     def elsewhere(backend):
         return {"name": "splatcert-cpu", "version": "9.9", "constants": {"alpha_cap": 0.999}}
 
-    monkeypatch.setattr(store, "renderer_of", elsewhere)
+    monkeypatch.setattr(render, "renderer_of", elsewhere)
     with pytest.raises(CertificateError, match=r"version .* \(here 9.9\); constants"):
-        load_certificate(stored)
+        load_certificate(stored, model)
+    assert load_certificate(stored).threshold > 0  # it can still be read
 
 
 def test_another_schema_is_refused(folder):
     path = folder / "certificate.json"
-    path.write_text(path.read_text().replace('"schema": 2,', '"schema": 3,', 1))
+    path.write_text(path.read_text().replace('"schema": 3,', '"schema": 4,', 1))
     with pytest.raises(CertificateError, match="this program reads 'splatcert certificate'"):
         load_certificate(folder)
 
 
 def test_no_certificate_is_said_so(tmp_path):
-    with pytest.raises(CertificateError, match=r"is no certificate: it has no certificate\.json"):
+    with pytest.raises(
+        CertificateError, match=r"is not a certificate: it contains no certificate\.json"
+    ):
         load_certificate(tmp_path)
 
 
@@ -189,7 +195,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize("part", ["save_field", "write_text_whole"])
+@pytest.mark.parametrize("part", [(FieldArrays, "save"), (store, "write_text_whole")])
 @pytest.mark.parametrize("why", [KeyboardInterrupt, OSError(28, "No space left on device")])
 def test_a_save_that_fails_leaves_the_older_certificate_whole(
     certificate, folder, monkeypatch, part, why
@@ -199,13 +205,13 @@ def test_a_save_that_fails_leaves_the_older_certificate_whole(
     def stop(*arguments, **options):
         raise why
 
-    monkeypatch.setattr(store, part, stop)
+    monkeypatch.setattr(*part, stop)
     with pytest.raises((KeyboardInterrupt, ArtefactError)):
         certificate.save(folder)
     assert contents(folder) == before and load_certificate(folder).threshold > 0
     with pytest.raises((KeyboardInterrupt, ArtefactError)):
         certificate.save(folder / "first")
-    with pytest.raises(CertificateError, match="is no certificate"):
+    with pytest.raises(CertificateError, match="is not a certificate"):
         load_certificate(folder / "first")
 
 

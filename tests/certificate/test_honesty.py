@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from certified_capture import HELD_OUT
-from splatcert.certificate.diagnostics import CERTIFIED, CONSTANT, doubt_exchangeability
+from splatcert.certificate.diagnostics import CERTIFIED, CONSTANT, exchangeability_test
 from splatcert_bench.synthetic.scenes import look_at, made_cameras
 
 
 def test_no_calibration_view_is_out_of_its_own_support(certificate, photos):
     for name in HELD_OUT:
-        assert certificate.predict(photos[0][name]).support.inside
+        assert certificate.predict(photos[0][name]).flag.inside
 
 
 def test_a_camera_far_away_is_flagged_with_reasons_in_words(certificate, photos):
@@ -24,7 +24,7 @@ def test_a_camera_far_away_is_flagged_with_reasons_in_words(certificate, photos)
         camera,
         world_to_camera=look_at(np.array([0.0, -40.0, 30.0]), np.zeros(3), np.array([0, 0, 1.0])),
     )
-    flag = certificate.predict(far).support
+    flag = certificate.predict(far).flag
     assert not flag.inside
     assert any("scene extents from the nearest training camera" in why for why in flag.reasons)
     assert flag.words().startswith("out of support: ")
@@ -32,24 +32,24 @@ def test_a_camera_far_away_is_flagged_with_reasons_in_words(certificate, photos)
 
 def test_a_camera_above_looks_at_surfaces_from_new_directions(certificate, photos):
     above = look_at(np.array([0.1, 0.1, 4.0]), np.zeros(3), np.array([0.0, 1.0, 0.0]))
-    flag = certificate.predict(replace(photos[0][HELD_OUT[0]], world_to_camera=above)).support
+    flag = certificate.predict(replace(photos[0][HELD_OUT[0]], world_to_camera=above)).flag
     assert any("degrees off the directions" in why for why in flag.reasons)
 
 
 def test_another_resolution_is_flagged(certificate):
     (camera,) = made_cameras(1, 120, 80)
-    flag = certificate.predict(camera).support
+    flag = certificate.predict(camera).flag
     assert any("has 120 x 80 pixels" in why for why in flag.reasons)
 
 
 def test_scores_that_drift_along_the_capture_are_doubted(certificate, photos):
     cameras = photos[0]
     drifting = {name: float(k) for k, name in enumerate(HELD_OUT)}
-    assert doubt_exchangeability(drifting, cameras, 0).p_value < 0.01
+    assert exchangeability_test(drifting, cameras, 0).p_value < 0.01
     shuffled = dict(
         zip(HELD_OUT, np.random.default_rng(0).permutation(len(HELD_OUT)).tolist(), strict=True)
     )
-    assert doubt_exchangeability(shuffled, cameras, 0).p_value > 0.05
+    assert exchangeability_test(shuffled, cameras, 0).p_value > 0.05
     assert 0 < certificate.record.exchangeability.p_value <= 1
 
 

@@ -13,7 +13,7 @@ import torch
 from certified_capture import NAMES, made_capture
 from splatcert import CertifyConfig, ReportConfig, certify, write_report
 from splatcert.certificate.certificate import CertificateError
-from splatcert.certificate.store import load_certificate
+from splatcert.deploy import load_certificate
 from splatcert.report.build import report_of
 from splatcert.scene.scene import scene_from_tensors
 

@@ -12,20 +12,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from splatcert.certificate.freeze import freeze_hash
-from splatcert.certificate.rule import ScaleRule
 
-from certified_capture import HELD_OUT, NAMES, made_capture, made_model, made_truth
+from certified_capture import HELD_OUT, NAMES, made_capture, made_model, made_truth, verify_scene
 from splatcert import cli
+from splatcert.certificate.certificate import CertificateError
 from splatcert.certificate.checks import differences
 from splatcert.certificate.diagnostics import estimate_by_splits
-from splatcert.certificate.hashes import seal_of
+from splatcert.certificate.hashes import freeze_hash, seal_of
 from splatcert.certificate.recompute import APART, TOLERANCE, compare
 from splatcert.certificate.record import Record
-from splatcert.certificate.store import CertificateError, load_certificate
 from splatcert.certificate.verify import verify_folder
+from splatcert.deploy import load_certificate
+from splatcert.difficulty.rule import FactorRule
 from splatcert.difficulty.views_file import SceneViews
-from splatcert.pipeline import verify
 from splatcert.storage.schema import from_plain, to_plain
 from splatcert.storage.whole import file_hash as hash_of
 
@@ -53,7 +52,7 @@ def test_ours_is_accepted(stored):
 
 
 def test_ours_is_accepted_against_its_data(stored, photos, model):
-    found = verify(stored, made_capture(photos), model)
+    found = verify_scene(stored, made_capture(photos), model)
     assert found.passed, found.failures
     assert "new scores" in [check.name for check in found.checks]
 
@@ -140,7 +139,7 @@ def estimate(content):
 
 ALTERED = {
     score: {"scores"},
-    threshold: {"threshold", "second road"},
+    threshold: {"threshold", "threshold, independently"},
     level: {"levels"},
     pixel_level: {"levels", "scores"},
     splats_hash: {"inputs"},
@@ -155,9 +154,9 @@ ALTERED = {
     extent: {"extent"},
     statement: {"levels"},
     masks: {"masks", "levels"},
-    p_value: {"aids"},
-    limits: {"aids"},
-    estimate: {"aids"},
+    p_value: {"diagnostics"},
+    limits: {"diagnostics"},
+    estimate: {"diagnostics"},
 }
 
 
@@ -165,7 +164,7 @@ ALTERED = {
 def test_an_altered_entry_breaks_the_seal(folder, change):
     edit(folder, change, reseal=False)
     assert "seal" in failed(folder)
-    with pytest.raises(CertificateError, match="has been edited: its seal does not fit"):
+    with pytest.raises(CertificateError, match="has been edited: its seal does not match"):
         load_certificate(folder)
 
 
@@ -207,7 +206,7 @@ def test_a_consistent_forgery_passes_alone_and_fails_against_the_photos(folder, 
     """What a seal without a key cannot do, and what recomputing can."""
     edit(folder, lambda content: consistent_forgery(content, folder), reseal=True)
     assert verify_folder(folder).passed
-    found = verify(folder, made_capture(photos), model)
+    found = verify_scene(folder, made_capture(photos), model)
     assert {"new scores", "new q", "numbers"} <= {check.name for check in found.failures}
 
 
@@ -217,11 +216,12 @@ def shifted_units(content: dict[str, Any], folder: Path) -> None:
     arrays["training_descriptors"] = arrays["training_descriptors"].copy()
     arrays["training_descriptors"][:, 2] += 3 * arrays["training_descriptors"][:, 2].std()
     record = from_plain(Record, content)
-    rule = ScaleRule.freeze(
-        ScaleRule.of(record.scale).predictor,
+    parameters = record.scale.parameters
+    rule = FactorRule.freeze(
+        FactorRule.of(parameters).predictor,
         arrays["training_descriptors"],
         arrays["held_out_descriptors"],
-        record.scale.unit,
+        parameters["unit"],
     )
     factors = rule.factors(arrays["held_out_descriptors"])
     old = np.array([view.factor for view in record.calibration])
@@ -236,11 +236,11 @@ def shifted_units(content: dict[str, Any], folder: Path) -> None:
         SceneViews.load(folder / "views.npz"),
         {view.name: view.factor for view in calibration},
         (record.guarantee.alpha, record.guarantee.beta),
-        record.scale.lambda_b,
+        record.scale.shape,
         splits=record.config.splits,
         seed=record.config.seed,
     )
-    scale = rule.record()
+    scale = replace(record.scale, parameters=rule.parameters())
     labels = replace(record.labels, frozen=freeze_hash(scale, calibration))
     forged = replace(record, scale=scale, calibration=calibration, splits=splits, labels=labels)
     content |= to_plain(forged)
@@ -251,7 +251,7 @@ def test_other_units_with_the_same_scores_fail_against_the_photos(folder, photos
     """The threshold is right, the boxes of a new camera are not."""
     edit(folder, lambda content: shifted_units(content, folder), reseal=True)
     assert not failed(folder)
-    found = verify(folder, made_capture(photos), model)
+    found = verify_scene(folder, made_capture(photos), model)
     told = {check.name: check.detail for check in found.failures}
     assert told.keys() == {"entries", "numbers"}
     assert "factor" in told["entries"] and "training descriptors" in told["numbers"]
@@ -285,16 +285,16 @@ def test_a_finite_threshold_is_not_an_infinite_one(certificate):
 def test_another_photo_is_named(stored, photos, model):
     cameras, pictures = photos
     other = {**pictures, HELD_OUT[2]: pictures[HELD_OUT[2]].flip(1)}
-    found = verify(stored, made_capture((cameras, other)), model)
+    found = verify_scene(stored, made_capture((cameras, other)), model)
     failures = {check.name: check.detail for check in found.failures}
     assert HELD_OUT[2] in failures["photos"]
     assert HELD_OUT[2] in failures["new scores"]
 
 
 def test_another_model_or_split_is_named(stored, photos):
-    found = verify(stored, made_capture(photos), made_model(made_truth(), seed=1))
-    assert "the splats are others" in {c.name: c.detail for c in found.failures}["model"]
-    found = verify(stored, made_capture(photos, NAMES[1::3]), made_model(made_truth()))
+    found = verify_scene(stored, made_capture(photos), made_model(made_truth(), seed=1))
+    assert "these are not the splats" in {c.name: c.detail for c in found.failures}["model"]
+    found = verify_scene(stored, made_capture(photos, NAMES[1::3]), made_model(made_truth()))
     assert "views" in {check.name for check in found.failures}
 
 
@@ -302,9 +302,9 @@ def test_another_model_or_split_is_named(stored, photos):
     ("text", "named"),
     [
         ("{", "cannot be read"),
-        ("[]", "no JSON object"),
+        ("[]", "not a JSON object"),
         ('{"format": "splatcert certificate", "schema": 99}', "schema 99"),
-        ('{"format": "splatcert certificate", "schema": 2}', "calibration is missing"),
+        ('{"format": "splatcert certificate", "schema": 3}', "calibration is missing"),
     ],
 )
 def test_a_damaged_certificate_is_one_failed_check(folder, text, named):
@@ -377,7 +377,7 @@ def test_senseless_entries_are_failed_checks_and_no_fault_of_ours(folder, change
     if change is not literal_nan:
         content["seal"] = seal_of(content)
     path.write_text(json.dumps(content))
-    found = verify(folder, made_capture(photos), model)
+    found = verify_scene(folder, made_capture(photos), model)
     assert not found.passed
     assert cli.main(["verify", str(folder)]) == 2
     if named := SENSELESS[change]:

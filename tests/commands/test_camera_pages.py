@@ -28,7 +28,7 @@ def commands(page: str) -> list[str]:
 def test_the_commands_of_the_page(page, certified, tmp_path, monkeypatch):
     shutil.copytree(certified, tmp_path / "truck.cert")
     remember_places(tmp_path / "truck.cert", tmp_path, certified.parent / "model.ply")
-    camera = load_certificate(certified).record.training[0].camera.camera()
+    camera = load_certificate(certified).record.training[0].camera
     write_cameras(tmp_path, {"mine.png": camera})
     monkeypatch.chdir(tmp_path)
     assert commands(page)

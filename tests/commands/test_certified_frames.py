@@ -43,7 +43,7 @@ def views(certified, tmp_path_factory) -> Path:
 def boxes(certified):
     certificate = load_certificate(certified, load_splats(certified.parent / "model.ply"))
     record = next(v for v in certificate.record.calibration if v.name == HELD_OUT[2])
-    return certificate.predict(record.camera.camera()), WidthBar.of(certificate)
+    return certificate.predict(record.camera), WidthBar.of(certificate)
 
 
 def test_float_maps_are_the_boxes_to_the_bit(views, boxes):
@@ -149,7 +149,7 @@ def test_paths_become_films(certified, tmp_path, path, capsys):
 
 def test_cameras_of_files_and_their_size(certified, tmp_path, capsys):
     certificate = load_certificate(certified)
-    large = certificate.record.training[0].camera.camera().resized(120, 80)
+    large = certificate.record.training[0].camera.resized(120, 80)
     write_cameras(tmp_path, {"a/one.png": large})
     for file in ("cameras.json", "sparse/0", "sparse/0/images.txt"):
         out = tmp_path / "out" / file

@@ -46,7 +46,7 @@ def test_usual_columns_are_untouched_and_the_rest_follow(exported, certified, ce
 def test_views_seen_counts_the_views_one_by_one(exported, certificate):
     seen = np.zeros(len(certificate.observed.splats), dtype=int)
     for view in certificate.record.training:
-        camera = view.camera.camera()
+        camera = view.camera
         ones = torch.ones(camera.height, camera.width, 1)
         seen += (open_view(certificate.splats, camera).scatter(ones)[:, 0] >= 0.25).numpy()
     np.testing.assert_array_equal(table(exported / "support.ply")["views_seen"], seen)

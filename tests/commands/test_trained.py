@@ -14,7 +14,13 @@ from splat_layouts import (
     write_inria_folder,
     write_nerfstudio_run,
 )
-from splatcert.capture import SeenError, Training, evaluation_share, load_capture, training_of
+from splatcert.capture import (
+    TrainedOnTheseError,
+    Training,
+    evaluation_share,
+    load_capture,
+    training_of,
+)
 from splatcert.commands import CaptureOptions
 from splatcert.scene.dataset import SplitError
 from splatcert.scene.load import load_scene
@@ -70,7 +76,7 @@ def test_the_model_s_word_stands_against_a_rule_but_not_against_a_list(
     capture, tmp_path, training, seen
 ):
     """A trainer's rule knows nothing of photos that were registered later."""
-    with pytest.raises(SeenError, match=f"trained on {seen} held-out photos"):
+    with pytest.raises(TrainedOnTheseError, match=f"trained on {seen} held-out photos"):
         load_capture(capture, CaptureOptions(holdout="2"), training)
     (tmp_path / "later.txt").write_text("images/01.png\nimages/02.png\n")
     listed = CaptureOptions(holdout=str(tmp_path / "later.txt"))
@@ -105,10 +111,12 @@ def test_the_size_of_training_is_taken_unless_told(capture):
 
 
 def test_photos_that_the_model_has_seen_are_refused(capture):
-    with pytest.raises(SeenError, match="has seen every photo"):
+    with pytest.raises(TrainedOnTheseError, match="has seen every photo"):
         load_capture(capture, CaptureOptions(), Training(split="none"))
     seen = Training(seen=("images/04.png",), kept_out=("images/00.png",))
-    with pytest.raises(SeenError, match=r"trained on 1 of the 3 held-out photos: images/04\.png"):
+    with pytest.raises(
+        TrainedOnTheseError, match=r"trained on 1 of the 3 held-out photos: images/04\.png"
+    ):
         load_capture(capture, CaptureOptions(holdout="4"), seen)
 
 

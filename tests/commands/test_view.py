@@ -17,9 +17,9 @@ from urllib.request import urlopen
 
 import pytest
 
+from certified_capture import certify_scene as certify
 from certified_capture import made_capture, made_model, made_photos, made_truth
 from splatcert import cli
-from splatcert.pipeline import certify
 from splatcert.splats.files import save_ply
 
 viser = pytest.importorskip("viser", reason="viser is not installed: pip install splatcert[view]")

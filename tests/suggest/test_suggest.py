@@ -9,11 +9,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from certified_capture import certify_scene as certify
 from certified_capture import made_capture, made_model, made_photos, made_predictor, made_truth
 from splatcert import cli
 from splatcert.deploy import remember_places
 from splatcert.field.sightings import Sightings
-from splatcert.pipeline import certify
 from splatcert.raster.render import render
 from splatcert.scene.readers.camera_files import read_cameras
 from splatcert.scene.scene import extent_of
@@ -41,7 +41,7 @@ def found(gap):
 
 
 def test_poses_are_within_reach_and_outside_things(gap, found):
-    cameras = [view.camera.camera() for view in gap.record.training]
+    cameras = [view.camera for view in gap.record.training]
     centres = np.array([camera.centre for camera in cameras])
     reach = REACH * extent_of(cameras)
     assert len(found) == COUNT
@@ -76,7 +76,7 @@ def test_it_says_what_is_gained(gap, found):
 
 
 def test_best_angles_are_those_of_a_plain_loop(gap):
-    cameras = [view.camera.camera() for view in gap.record.training]
+    cameras = [view.camera for view in gap.record.training]
     sightings = Sightings.of(gap.splats, cameras)
     rows, query = np.arange(0, 400, 7), cameras[3]
     means = gap.splats.means.double().numpy()[rows]

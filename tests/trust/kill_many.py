@@ -29,8 +29,8 @@ from PIL import Image
 from safetensors.numpy import load_file
 from valid_files import write_valid_files
 
-from splatcert.certificate.store import load_certificate
 from splatcert.cli import main
+from splatcert.deploy import load_certificate
 from splatcert.splats.files import load_splats
 
 TRAIN = (

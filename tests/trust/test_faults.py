@@ -12,8 +12,8 @@ import pytest
 from kill_many import artefacts, endure_all
 from valid_files import TRAIN, write_results, write_valid_files
 
-from splatcert.certificate.store import load_certificate
 from splatcert.cli import main
+from splatcert.deploy import load_certificate
 from splatcert.storage.whole import owned_folder
 
 SMALL_DISK = 300

@@ -13,15 +13,16 @@ from splatcert.conformal.ranks import rank_correlation
 from splatcert.conformal.splits import calibration_size, draw_splits, estimate
 from splatcert.difficulty.descriptor import FEATURE_NAMES, SchemaError
 from splatcert.difficulty.factor import LAMBDA_GRID
-from splatcert.difficulty.learn import RIDGES, learn_predictor
+from splatcert.difficulty.learn import RIDGES
 from splatcert.difficulty.predictor import MAGNITUDE, FeatureUnits
 from splatcert.difficulty.sources import LearnError
+from splatcert.pipeline import learn
 
 CONFIG = LearnConfig(splits=40)
 
 
 def test_known_weights_are_found_again():
-    predictor = learn_predictor(made_sources(noise=0.005), CONFIG)
+    predictor = learn(made_sources(noise=0.005), CONFIG)
     assert predictor.weights == pytest.approx(THETA, abs=0.02)
     assert predictor.ridge <= 1
     assert predictor.lambda_a == 1 and predictor.lambda_b == Fraction(1, 2)
@@ -44,14 +45,14 @@ def with_difficulty(scene, power):
 def test_the_fields_magnitude_needs_no_weights():
     """Weights explain what is left; the magnitude keeps its own units in every scene."""
     scenes = [with_difficulty(scene, 1) for scene in made_sources(noise=0.005)]
-    predictor = learn_predictor(scenes, LearnConfig(splits=40, prior="magnitude", penalty="rank"))
+    predictor = learn(scenes, LearnConfig(splits=40, prior="magnitude", penalty="rank"))
     assert predictor.magnitude == 1 and predictor.card["prior"] == "magnitude"
     assert predictor.weights == pytest.approx(THETA, abs=0.02)
     units = FeatureUnits.from_descriptors(scenes[0].training.descriptors)
     raw = predictor.raw(scenes[0].held_out.descriptors, units)
     oracle = scenes[0].held_out.oracle[:, 0, LAMBDA_GRID.index(predictor.lambda_b)]
     assert np.std(np.log(raw) - np.log(oracle)) < 0.03
-    flat = learn_predictor(scenes, replace(CONFIG, penalty="rank"))
+    flat = learn(scenes, replace(CONFIG, penalty="rank"))
     assert flat.magnitude == 0 and flat.card["mean_spearman"] < predictor.card["mean_spearman"]
 
 
@@ -66,7 +67,7 @@ def test_a_brighter_field_is_the_same_prior():
         held_out=replace(scenes[0].held_out, descriptors=scenes[0].held_out.descriptors + shift),
     )
     config = LearnConfig(splits=40)
-    first, again = (learn_predictor([s, *scenes[1:]], config) for s in (scenes[0], brighter))
+    first, again = (learn([s, *scenes[1:]], config) for s in (scenes[0], brighter))
     assert again.weights == pytest.approx(first.weights, abs=1e-9)
 
 
@@ -78,13 +79,13 @@ def test_the_units_of_a_scene_do_not_matter():
         training=replace(scenes[0].training, descriptors=scenes[0].training.descriptors * 50 - 9),
         held_out=replace(scenes[0].held_out, descriptors=scenes[0].held_out.descriptors * 50 - 9),
     )
-    first = learn_predictor(scenes, CONFIG)
-    again = learn_predictor([moved, *scenes[1:]], CONFIG)
+    first = learn(scenes, CONFIG)
+    again = learn([moved, *scenes[1:]], CONFIG)
     assert again.weights == pytest.approx(first.weights, abs=1e-9)
     darker = replace(moved, training=replace(moved.training, oracle=7 * moved.training.oracle))
-    assert learn_predictor([darker, *scenes[1:]], CONFIG).weights == pytest.approx(
-        first.weights, abs=1e-9
-    ), "targets are centred within a scene"
+    assert learn([darker, *scenes[1:]], CONFIG).weights == pytest.approx(first.weights, abs=1e-9), (
+        "targets are centred within a scene"
+    )
 
 
 def ridge_by_hand(scenes, shape, ridge):
@@ -105,7 +106,7 @@ def ridge_by_hand(scenes, shape, ridge):
 def test_left_out_scenes_score_ridge_and_shrinkages(penalty):
     """Everything of the card again, by hand, with estimators written out."""
     scenes = made_sources(3, noise=0.3, views=40)
-    predictor = learn_predictor(scenes, replace(CONFIG, penalty=penalty))
+    predictor = learn(scenes, replace(CONFIG, penalty=penalty))
     card = predictor.card
     units = [FeatureUnits.from_descriptors(s.training.descriptors) for s in scenes]
     z = [u.standardise(s.training.descriptors) for u, s in zip(units, scenes, strict=True)]
@@ -155,7 +156,7 @@ def test_where_penalties_do_equally_well_the_firmest_is_taken():
         replace(scene, training=replace(scene.training, oracle=np.ones_like(scene.training.oracle)))
         for scene in made_sources(3)
     ]
-    predictor = learn_predictor(scenes, CONFIG)
+    predictor = learn(scenes, CONFIG)
     assert predictor.ridge == max(RIDGES)
     assert set(predictor.card["ridge_widths"].values()) == {1.0}
 
@@ -167,14 +168,14 @@ def test_pure_noise_is_not_believed():
         rng = np.random.default_rng(k + 100)
         noise = np.exp(0.3 * rng.normal(size=scene.training.oracle.shape))
         scenes.append(replace(scene, training=replace(scene.training, oracle=noise)))
-    predictor = learn_predictor(scenes, CONFIG)
+    predictor = learn(scenes, CONFIG)
     assert np.abs(predictor.weights).max() < 0.15
     assert predictor.card["mean_saving"]["full"] >= 0
     assert abs(predictor.card["mean_spearman"]) < 0.3
 
 
 def test_savings_are_those_of_each_factor():
-    card = learn_predictor(made_sources(noise=0.05), CONFIG).card
+    card = learn(made_sources(noise=0.05), CONFIG).card
     saved = card["mean_saving"]
     assert saved["oracle"] >= saved["full"] >= max(saved["a"], saved["b"]) > 0
     assert [row["scene"] for row in card["scenes"]] == ["scene0", "scene1", "scene2", "scene3"]
@@ -184,7 +185,7 @@ def test_savings_are_those_of_each_factor():
 
 def test_raw_predictions_have_mean_one_over_the_pool():
     scenes = made_sources()
-    predictor = learn_predictor(scenes, CONFIG)
+    predictor = learn(scenes, CONFIG)
     raw = [
         predictor.raw(s.training.descriptors, FeatureUnits.from_descriptors(s.training.descriptors))
         for s in scenes
@@ -193,27 +194,24 @@ def test_raw_predictions_have_mean_one_over_the_pool():
 
 
 def test_a_single_scene_falls_back_to_its_own_folds_and_says_so():
-    predictor = learn_predictor([made_scene("alone", 3, noise=0.005)], CONFIG)
+    predictor = learn([made_scene("alone", 3, noise=0.005)], CONFIG)
     assert predictor.weights == pytest.approx(THETA, abs=0.05)
     assert "folds" in predictor.card["left_out"]
-    assert learn_predictor(made_sources(2), CONFIG).card["left_out"] == "one scene at a time"
+    assert learn(made_sources(2), CONFIG).card["left_out"] == "one scene at a time"
 
 
 def test_held_out_views_are_learned_from_in_units_of_the_training_views():
     config = LearnConfig(views="held-out", splits=40)
     scenes = made_sources(noise=0.005)
-    predictor = learn_predictor(scenes, config)
+    predictor = learn(scenes, config)
     assert predictor.weights == pytest.approx(THETA, abs=0.03)
     assert predictor.card["views"] == "held-out"
     assert predictor.card["scenes"][0]["views"] == len(scenes[0].held_out)
-    assert learn_predictor(scenes, CONFIG).card["views"] == "training"
+    assert learn(scenes, CONFIG).card["views"] == "training"
 
 
 def test_learning_twice_gives_the_same_predictor():
-    assert (
-        learn_predictor(made_sources(), CONFIG).sha256
-        == learn_predictor(made_sources(), CONFIG).sha256
-    )
+    assert learn(made_sources(), CONFIG).sha256 == learn(made_sources(), CONFIG).sha256
 
 
 def unlabelled(scene):
@@ -248,19 +246,19 @@ def test_a_view_without_a_target_is_dropped_and_counted():
         name: getattr(spoiled.training, name)[rows]
         for name in ("descriptors", "oracle", "field_means", "pixels", "psnr")
     }
-    sources = learn_predictor([spoiled, *scenes[1:]], CONFIG).card["scenes"]
+    sources = learn([spoiled, *scenes[1:]], CONFIG).card["scenes"]
     assert [row["dropped"] for row in sources] == [1, 0, 0, 0]
     assert [row["views"] for row in sources] == [59, 60, 60, 60]
     # The units are those of all training views, so only the number of views must agree.
     names = tuple(spoiled.training.names[k] for k in rows)
     without = replace(spoiled, training=replace(spoiled.training, names=names, **table))
-    found = learn_predictor([spoiled, *scenes[1:]], CONFIG).weights
-    assert found == pytest.approx(learn_predictor([without, *scenes[1:]], CONFIG).weights, abs=0.01)
+    found = learn([spoiled, *scenes[1:]], CONFIG).weights
+    assert found == pytest.approx(learn([without, *scenes[1:]], CONFIG).weights, abs=0.01)
 
 
 def test_captures_may_share_the_name_of_their_folder():
     sources = [photographed("undistorted", 1, "ab"), photographed("undistorted", 2, "cd")]
-    card = learn_predictor(sources, CONFIG).card
+    card = learn(sources, CONFIG).card
     assert [row["scene"] for row in card["scenes"]] == ["undistorted", "undistorted"]
 
 
@@ -282,10 +280,10 @@ def test_captures_may_share_the_name_of_their_folder():
 )
 def test_unusable_sources_are_refused(scenes, config, message):
     with pytest.raises(LearnError, match=message):
-        learn_predictor(scenes, config)
+        learn(scenes, config)
 
 
 def test_a_scene_with_another_schema_is_refused_by_name():
     other = ("g_nothing", *FEATURE_NAMES[1:])
     with pytest.raises(SchemaError, match="views of scene odd: feature 1 is 'g_nothing'"):
-        learn_predictor([made_scene("odd", 1, schema=other)], CONFIG)
+        learn([made_scene("odd", 1, schema=other)], CONFIG)

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 
+from certified_capture import certify_scene as certify
 from certified_capture import made_capture, made_model, made_photos, made_predictor, made_truth
 from splatcert.certificate.certificate import Certificate
-from splatcert.pipeline import certify
 
 
 @pytest.fixture(scope="session")

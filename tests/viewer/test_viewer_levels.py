@@ -9,9 +9,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from certified_capture import certify_scene as certify
 from certified_capture import made_capture, made_model, made_predictor, made_truth
 from splatcert.config import CertifyConfig
-from splatcert.pipeline import certify
 from splatcert.viewer.levels import StoredLevels
 
 

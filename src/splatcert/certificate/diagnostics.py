@@ -93,7 +93,7 @@ def _measures(descriptors: Array) -> tuple[Array, Array, Array]:
     return angle, exposure, distance
 
 
-def test_exchangeability(
+def exchangeability_test(
     scores: Mapping[str, float], cameras: Mapping[str, Camera], seed: int
 ) -> PermutationTest:
     """Test the calibration scores against capture order and pose, with one p-value.

@@ -15,7 +15,7 @@ from splatcert.certificate.diagnostics import (
     Levels,
     SupportLimits,
     estimate_by_splits,
-    test_exchangeability,
+    exchangeability_test,
 )
 from splatcert.certificate.field_file import FieldArrays
 from splatcert.certificate.hashes import Mark, photo_mark, place_mark
@@ -101,7 +101,7 @@ def issue(found: Findings, field: FieldArrays) -> tuple[Record, FieldArrays, Sce
             np.array([view.descriptor for view in calibration]),
             [view.camera for view in calibration],
         ),
-        exchangeability=test_exchangeability(
+        exchangeability=exchangeability_test(
             {view.name: view.score for view in calibration}, cameras, config.seed
         ),
         splits=estimate_by_splits(

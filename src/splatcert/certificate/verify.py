@@ -28,7 +28,7 @@ from splatcert.certificate.checks import (
 from splatcert.certificate.diagnostics import (
     SupportLimits,
     estimate_by_splits,
-    test_exchangeability,
+    exchangeability_test,
 )
 from splatcert.certificate.hashes import freeze_hash, seal_of
 from splatcert.certificate.issue import counted_pixels, view_marks
@@ -271,7 +271,7 @@ def _diagnostics(stored: Stored) -> str:
     rows = [views.held_out.names.index(name) for name in stored.scores]
     limits = SupportLimits.of(views.held_out.descriptors[rows], [cameras[n] for n in stored.scores])
     check(to_plain(limits) == to_plain(record.support), "the support limits do not match")
-    test = test_exchangeability(stored.scores, cameras, record.config.seed)
+    test = exchangeability_test(stored.scores, cameras, record.config.seed)
     check(test.p_value == record.exchangeability.p_value, f"p is {test.p_value}")
     splits = estimate_by_splits(
         views,

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from dataclasses import field as setting
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -17,8 +17,9 @@ from splatcert.config import CertifyConfig, FieldConfig
 from splatcert.console import say, stages
 
 if TYPE_CHECKING:
+    from splatcert.capture import Capture
     from splatcert.certificate.certificate import Certificate
-    from splatcert.difficulty.predictor import ViewPredictor
+    from splatcert.scales.scale import Scale
     from splatcert.scene.scene import Scene
 
 Colour = tuple[float, float, float]
@@ -49,6 +50,8 @@ class Certify:
     predictor: Annotated[str, tyro.conf.arg(metavar="FILE|NAME|none")] = "default"
     """View predictor: a file of splatcert learn; one in the package (default; strict, without
     Mip-NeRF 360; reverse, without Tanks & Temples and Deep Blending); or none."""
+    scale: Literal["paper", "constant"] = "paper"
+    """Scale of the boxes before calibration: the paper's, or the same width everywhere."""
     unit: Literal["deployed", "batch"] = "deployed"
     """Unit of the view factor: a camera's box never depends on what else is asked
     (deployed), or the paper's mean over the query batch, which covers that batch only."""
@@ -65,44 +68,44 @@ class Certify:
     """Print one JSON object instead of words."""
 
     def run(self) -> None:
-        """Load, certify, write, and state the guarantee."""
-        from splatcert.capture import load_capture, training_of
-        from splatcert.certificate.request import Request
+        """Open the capture, certify, write, and state the guarantee."""
+        from splatcert.capture import open_capture
         from splatcert.conformal.calibrate import CalibrationTooSmall
         from splatcert.conformal.levels import parse_level
         from splatcert.deploy import remember_places
-        from splatcert.pipeline import refuse_early, run_phases
-        from splatcert.raster.placement import chosen_background, load_for_scene
-        from splatcert.refusals import refuse_unfit_views
+        from splatcert.pipeline import certify
         from splatcert.report.summary import words
         from splatcert.storage.whole import owned_folder
 
         for name in ("alpha", "beta"):
             parse_level(getattr(self, name), name)
         engine = self.engine.start()
-        training = training_of(self.model)
-        scene = load_capture(self.data, self.capture, training)
-        refuse_unfit_views(scene)
-        predictor, instead = self._predictor(scene)
-        why, background = chosen_background(self.background, training.background, self.model, scene)
-        config = self._config(background)
-        placed = load_for_scene(
-            self.model, scene, background=background, backend=self.engine.backend
+        capture = open_capture(
+            self.data,
+            self.model,
+            holdout=self.capture.split,
+            images=self.capture.images,
+            resolution=self.capture.resolution,
+            background=self.background,
+            backend=self.engine.backend,
         )
-        request = Request(scene, placed.splats, config, self.engine.backend)
-        refuse_early(request, predictor)
+        scale, instead = self._scale(capture.scene)
         if not self.json:
-            photos = f"{len(scene.training)} training, {len(scene.held_out)} held-out photos"
-            say("capture", f"{photos}; {scene.details.get('split')}")
-            say("model", f"{self.model}, {len(placed.splats):,} Gaussians")
-            say("frame", placed.words())
-            say("background", " ".join(f"{c:g}" for c in background) + f", {why}")
+            for label, text in opened_words(capture, self.model).items():
+                say(label, text)
             say("back end", engine)
             if instead:
                 say("predictor", instead)
-        with owned_folder(self.output, "certifying"), stages() as report, catch_warnings():
+        with owned_folder(self.output, "certifying"), stages() as on, catch_warnings():
             simplefilter("ignore", CalibrationTooSmall)  # it is told below, in words
-            certificate = run_phases(replace(request, report=report), predictor, self.output)
+            certificate = certify(
+                capture,
+                scale=scale,
+                config=self._config(),
+                backend=self.engine.backend,
+                folder=self.output,
+                on=on,
+            )
             certificate.save(self.output)
             remember_places(self.output, self.data, self.model)
         if self.json:
@@ -113,31 +116,48 @@ class Certify:
         say("wrote", f"{self.output}/certificate.json and the files beside it")
         say("check it", f"splatcert verify {self.output} --data {self.data} --model {self.model}")
 
-    def _config(self, background: Colour) -> CertifyConfig:
+    def _config(self) -> CertifyConfig:
         return CertifyConfig(
             alpha=self.alpha,
             beta=self.beta,
             unit=self.unit,
-            background=background,
             splits=self.splits,
             seed=self.seed,
             field=self.field,
         )
 
-    def _predictor(self, scene: Scene) -> tuple[ViewPredictor | None, str]:
-        """The predictor asked for, and a word on it where it is not what was asked for."""
+    def _scale(self, scene: Scene) -> tuple[Scale, str]:
+        """The scale asked for, and a word on its predictor where it is not the one asked for."""
         from splatcert.difficulty.predictor import load_predictor
-        from splatcert.refusals import chosen_predictor
+        from splatcert.scales.maps import Constant
+        from splatcert.scales.named import chosen_predictor
+        from splatcert.scales.paper import PaperScale
 
+        if self.scale == "constant":
+            return Constant(), ""
         match self.predictor:
             case "none":
-                return None, ""
+                return PaperScale(None, self.unit), ""
             case "default" | "strict" | "reverse" as asked:
                 name, predictor = chosen_predictor(asked, scene)
-                other = f"{name}, for the {asked} one has learned from photos held out here"
-                return predictor, "" if name == asked else other
+                other = f"using {name}: the {asked} predictor was trained on photos held out here"
+                return PaperScale(predictor, self.unit), "" if name == asked else other
             case file:
-                return load_predictor(Path(file)), ""
+                return PaperScale(load_predictor(Path(file)), self.unit), ""
+
+
+def opened_words(capture: Capture, model: Path) -> dict[str, str]:
+    """What was opened, for people."""
+    scene = capture.scene
+    photos = f"{len(scene.training)} training, {len(scene.held_out)} held-out photos"
+    colour = " ".join(f"{c:g}" for c in capture.background)
+    told = {
+        "capture": f"{photos}; {capture.split}",
+        "model": f"{model}, {len(capture.splats):,} Gaussians",
+    }
+    if capture.placement is not None:
+        told["frame"] = capture.placement.words()
+    return {**told, "background": f"{colour}, {capture.background_from}"}
 
 
 def facts(certificate: Certificate, folder: Path) -> dict[str, Any]:
@@ -147,7 +167,8 @@ def facts(certificate: Certificate, folder: Path) -> dict[str, Any]:
     record = certificate.record
     chosen = ("guarantee", "field", "model", "scene", "exchangeability", "splits", "support")
     views = {"training": len(record.training), "calibration": len(record.calibration)}
-    predictor = certificate.rule.predictor
+    rule = certificate.rule
+    predictor = None if rule is None else rule.predictor
     return {
         "kind": "certificate",
         "path": str(folder),
