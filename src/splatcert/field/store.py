@@ -20,7 +20,8 @@ from torch import Tensor
 from splatcert.field.fit import FieldFit, ResidualField
 from splatcert.field.normal_equations import FieldError
 from splatcert.field.solve import FitTrace, Reason
-from splatcert.field.support import COLUMNS, FoldedSupport
+from splatcert.field.support import FoldedSupport
+from splatcert.raster.normal_sums import SUPPORT_COLUMNS
 from splatcert.storage.arrays import write_tensors
 
 SCHEMA = 1
@@ -150,11 +151,11 @@ def _check_sizes(
     folds = len(tensors["support"])
     if bases != (found.degree + 1) ** 2:
         raise _damaged(path, f"degree {found.degree} does not go with {bases} coefficients")
-    if tuple(tensors["support"].shape) != (folds, count, COLUMNS):
+    if tuple(tensors["support"].shape) != (folds, count, SUPPORT_COLUMNS):
         raise _damaged(
             path,
             f"support has shape {list(tensors['support'].shape)}, "
-            f"expected [{folds}, {count}, {COLUMNS}]",
+            f"expected [{folds}, {count}, {SUPPORT_COLUMNS}]",
         )
     if found.trace.reason not in get_args(Reason) or len(found.trace.objective) != len(
         found.trace.relative_residuals

@@ -18,7 +18,7 @@ from torch.utils.checkpoint import checkpoint
 
 from splatcert import __version__
 from splatcert.camera import Camera
-from splatcert.raster.view import Contributors
+from splatcert.raster.view import Contributors, View
 from splatcert.splats.gaussians import Splats
 from splatcert.splats.harmonics import colours
 
@@ -135,8 +135,8 @@ def _held(slope: Tensor, principal: float, focal: float, size: int) -> Tensor:
     return slope.clamp(-(principal / focal + margin), (size - principal) / focal + margin)
 
 
-class ReferenceView:
-    """Splats seen from one camera; the `View` protocol in dense matrices."""
+class ReferenceView(View):
+    """Splats seen from one camera, in dense matrices."""
 
     def __init__(self, splats: Splats, camera: Camera) -> None:
         self.camera = camera
@@ -162,8 +162,10 @@ class ReferenceView:
         parts = self._pass(lambda w, part, rows: w.mT @ rows[part], image.flatten(0, 1))
         return self._all_rows(torch.stack(parts).sum(0))
 
-    def normal(self, values: Tensor) -> Tensor:
-        """A transposed times A, [N, D] to [N, D], sharing one evaluation of the weights."""
+    def normal(self, values: Tensor, mask: Tensor | None = None) -> Tensor:
+        """A^T M A, [N, D] to [N, D], sharing one evaluation of the weights if there is no mask."""
+        if mask is not None:
+            return super().normal(values, mask)
         self._check(values, (len(self.splats),))
         parts = self._pass(lambda w, part, rows: w.mT @ (w @ rows), values[self.order])
         return self._all_rows(torch.stack(parts).sum(0))
@@ -179,7 +181,7 @@ class ReferenceView:
         return self._all_rows(self.footprints.depths)
 
     def footprint(self) -> Tensor:
-        """Sum of alpha over a Gaussian's pixels, with nothing before it, [N]."""
+        """Sum of alpha over the pixels of each Gaussian, ignoring occlusion, [N]."""
         pixels = self.pixels()
         parts = [transmit(self.footprints.alphas(pixels[part]))[0].sum(0) for part in self.chunks()]
         return self._all_rows(torch.stack(parts).sum(0))

@@ -22,9 +22,8 @@ from torch import Tensor
 
 from splatcert.camera import Camera
 from splatcert.difficulty.descriptor import EPSILON0
-from splatcert.field.operator import directions
 from splatcert.raster.render import open_view
-from splatcert.splats.harmonics import basis
+from splatcert.splats.harmonics import basis, directions
 from splatcert_bench.baselines.baseline import Fitted, Reading
 from splatcert_bench.baselines.visibility_sums import DEGREE, VisibilitySums
 
