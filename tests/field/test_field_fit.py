@@ -182,7 +182,7 @@ def test_a_fit_that_ran_out_of_steps_says_so():
     trace = fit_field(capture.splats, capture.training, replace(EXACT, max_steps=3)).field.trace
     assert (trace.steps, trace.reason, trace.converged) == (3, "steps", False)
     assert trace.true_residual == pytest.approx(trace.relative_residuals[-1], rel=1e-3)
-    assert "not converged: 3 steps" in trace.sentence()
+    assert "not converged after 3 steps" in trace.sentence()
 
 
 def test_a_fit_ends_when_steps_gain_too_little():

@@ -35,11 +35,11 @@ TENSORS: dict[str, tuple[torch.dtype, int]] = {
 }
 """Type and number of axes of each tensor in the file."""
 MAY_BE_UNDEFINED = "psnr"
-"""NaN where no pixel of a view counts, infinite where a photo is met exactly."""
+"""NaN where no pixel of a view counts, infinite where the render equals the photo."""
 
 
 def save_field(path: Path, fit: FieldFit, *, inputs: Mapping[str, str] | None = None) -> None:
-    """Write a fit; `inputs` are the SHA-256 of what it was made from, by name."""
+    """Write a fit; `inputs` holds the SHA-256 of each input, by name."""
     found = fit.field
     tensors = {
         "coefficients": found.coefficients.numpy(),
@@ -64,20 +64,20 @@ def save_field(path: Path, fit: FieldFit, *, inputs: Mapping[str, str] | None = 
 def load_field(
     path: Path, *, gaussians: int | None = None, inputs: Mapping[str, str] | None = None
 ) -> FieldFit:
-    """Read a fit; refuse one that is damaged, or of another model or other inputs."""
+    """Read a fit; refuse one that is damaged or was made from a different model or inputs."""
     facts, tensors = _read(path)
     if facts.get("schema") != SCHEMA:
         raise FieldError(
-            f"{path} has schema {facts.get('schema')!r}, this version reads {SCHEMA}.\n"
-            "  Fit the field again, or use the splatcert that wrote it."
+            f"{path} has schema {facts.get('schema')!r}, but this version reads {SCHEMA}.\n"
+            "  Fit the field again, or use the version of splatcert that wrote it."
         )
     _check_tensors(path, tensors)
     for name, expected in (inputs or {}).items():
         stored = facts["inputs"].get(name)
         if stored != expected:
             raise FieldError(
-                f"{path} was fitted to another {name}: it has SHA-256 {stored}, "
-                f"this one {expected}.\n  Fit the field again."
+                f"{path} was fitted to different {name}: SHA-256 {stored} is stored, "
+                f"{expected} was expected.\n  Fit the field again."
             )
     try:
         trace = FitTrace(
@@ -95,7 +95,7 @@ def load_field(
             trace=trace,
         )
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise _damaged(path, f"its description lacks or garbles {error}") from error
+        raise _damaged(path, f"its metadata lacks a valid {error}") from error
     _check_sizes(path, found, tensors, gaussians)
     return FieldFit(
         field=found,
@@ -105,7 +105,7 @@ def load_field(
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Facts and tensors, whatever they hold."""
+    """Metadata and tensors, not yet checked."""
     if not path.is_file():
         raise FieldError(f"no file at {path}.\n  Fit the field first.")
     try:
@@ -113,11 +113,11 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
             facts = json.loads((file.metadata() or {})[KEY])
             tensors = {name: file.get_tensor(name) for name in file.keys()}
     except (SafetensorError, OSError) as error:
-        raise _damaged(path, f"it is no safetensors file ({error})") from error
+        raise _damaged(path, f"it is not a safetensors file ({error})") from error
     except (KeyError, ValueError, RecursionError) as error:
         raise _damaged(path, "it was not written by splatcert") from error
     if not isinstance(facts, dict) or not isinstance(facts.get("inputs"), dict):
-        raise _damaged(path, "its description is no table")
+        raise _damaged(path, "its metadata is not a table")
     return facts, tensors
 
 
@@ -150,7 +150,7 @@ def _check_sizes(
     count, bases = found.coefficients.shape
     folds = len(tensors["support"])
     if bases != (found.degree + 1) ** 2:
-        raise _damaged(path, f"degree {found.degree} does not go with {bases} coefficients")
+        raise _damaged(path, f"degree {found.degree} does not match {bases} coefficients")
     if tuple(tensors["support"].shape) != (folds, count, SUPPORT_COLUMNS):
         raise _damaged(
             path,
@@ -160,11 +160,11 @@ def _check_sizes(
     if found.trace.reason not in get_args(Reason) or len(found.trace.objective) != len(
         found.trace.relative_residuals
     ):
-        raise _damaged(path, "its trace contradicts itself")
+        raise _damaged(path, "its trace is inconsistent")
     if gaussians is not None and gaussians != count:
         raise FieldError(
-            f"{path} holds a field of {count:,} Gaussians, the splats have {gaussians:,}.\n"
-            "  It was fitted to another model; fit the field again."
+            f"{path} holds a field of {count:,} Gaussians, but the splats have {gaussians:,}.\n"
+            "  It was fitted to a different model; fit the field again."
         )
 
 

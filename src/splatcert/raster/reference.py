@@ -25,8 +25,8 @@ from splatcert.splats.harmonics import colours
 NEAR_PLANE = 0.01
 LOW_PASS = 0.3  # square pixels
 ALPHA_CAP = 0.9900000095367432
-"""0.99 as kernels hold it, in float32: two capped Gaussians then end a pixel in every
-precision, instead of meeting the stop threshold up to a rounding error."""
+"""0.99 in float32, as kernels hold it. Two capped Gaussians then end a pixel in every precision
+instead of meeting the stop threshold up to a rounding error."""
 ALPHA_FLOOR = 1 / 255
 STOP_TRANSMITTANCE = 1e-4
 FOV_MARGIN = 0.3  # of the tangent of half the field of view
@@ -45,12 +45,12 @@ class Footprints:
     covariances: Tensor
     """After the low-pass filter, square pixels, [M, 2, 2]."""
     opacities: Tensor
-    """Peak alpha, after compensation where the splats ask for it, [M]."""
+    """Peak alpha, compensated if the splats are antialiased, [M]."""
     depths: Tensor
     """Camera z, [M]."""
 
     def drawn(self, camera: Camera) -> Tensor:
-        """Which of them can show, [M] bool.
+        """Which of them can be visible, [M] bool.
 
         Beyond the near plane and finite values, alpha must reach its floor at some
         pixel centre: no pixel changes when the others are left out.
@@ -106,7 +106,7 @@ def rotations(quats: Tensor) -> Tensor:
 
 
 def project(splats: Splats, camera: Camera) -> Footprints:
-    """Every Gaussian's footprint, in the order of the splats, also where it cannot show."""
+    """The footprint of every Gaussian in the order of the splats, visible or not."""
     pose = splats.means.new_tensor(camera.world_to_camera)
     turn = pose[:3, :3]
     x, y, z = (splats.means @ turn.T + pose[:3, 3]).unbind(1)
@@ -260,7 +260,7 @@ def near_discontinuity(
 
 
 def renderer_identity() -> dict[str, object]:
-    """What a certificate records of this renderer, and compares before it is used."""
+    """What a certificate records about this renderer."""
     return {
         "name": "splatcert-reference",
         "version": __version__,
