@@ -22,8 +22,8 @@ from torch_tiles import TorchTiles
 
 from splatcert.camera import Camera
 from splatcert.raster import native
-from splatcert.raster.native import NativeView
-from splatcert.raster.native_autograd import ScreenGradients, render_differentiable
+from splatcert.raster.native import NativeView, render_differentiable
+from splatcert.raster.native_autograd import ScreenGradients
 from splatcert.splats.gaussians import Splats
 from splatcert.training.losses import photometric_loss
 from splatcert_bench.synthetic.scenes import made_cameras, made_splats

@@ -29,12 +29,12 @@ from machine import describe_machine
 from splatcert import load_scene, load_splats
 from splatcert.config import FieldConfig
 from splatcert.field.fit import fit_field, one_torch_thread
-from splatcert.field.normal_equations import Survey, take_survey
-from splatcert.field.operator import NormalOperator, PreparedViews, field_image, harmonics
+from splatcert.field.normal_equations import NormalEquations, sweep
+from splatcert.field.operator import NormalOperator, PreparedViews, field_image
 from splatcert.field.solve import BlockPreconditioner, Descent
 from splatcert.raster import native
 from splatcert.raster.render import open_view, render
-from splatcert.splats.harmonics import SH_CONSTANT
+from splatcert.splats.harmonics import SH_CONSTANT, basis_towards
 
 BLACK = (0.0, 0.0, 0.0)
 LEVELS = (1e-1, 3e-2, 1e-2, 3e-3, 1e-3)
@@ -73,10 +73,8 @@ def square_blocks(views: PreparedViews, training, degree: int) -> Tensor:
     blocks = torch.zeros(len(views.splats), len(row))
     for index, labelled in enumerate(training):
         alone = PreparedViews(views.splats, [labelled.camera], backend="cpu", limit=0)
-        squares = take_survey(
-            alone, [labelled], degree=0, folds=2, background=BLACK
-        ).sums.squares.float()
-        phi = harmonics(views.splats.means, views.cameras[index], bases)
+        squares = sweep(alone, [labelled], degree=0, folds=2, background=BLACK).sums.squares.float()
+        phi = basis_towards(views.splats.means, views.cameras[index], bases)
         blocks += squares[:, None] * phi[:, row] * phi[:, column]
     return blocks
 
@@ -85,7 +83,6 @@ class HeldOutQuality:
     """What a field's shape gains on views that nothing was fitted to."""
 
     def __init__(self, scene, splats, count: int) -> None:
-        self.splats = splats
         names = scene.held_out.with_photo
         chosen = names[:: max(1, len(names) // count)]
         self.views = []
@@ -98,7 +95,7 @@ class HeldOutQuality:
         """Mean share by which the shape, at half strength, narrows boxes of 90 % coverage."""
         gains = []
         for view, residual in self.views:
-            b = field_image(view, self.splats.means, coefficients).clamp(min=EPSILON)
+            b = field_image(view, coefficients).clamp(min=EPSILON)
             shape = 0.5 + 0.5 * b / b.mean()
             gains.append(1 - quantile(residual / shape) / quantile(residual))
         return float(np.mean(gains))
@@ -111,15 +108,15 @@ def quantile(values: Tensor) -> float:
 
 def follow(
     normal: Callable[[Tensor], Tensor],
-    survey: Survey,
+    equations: NormalEquations,
     prior: float,
     precondition: Callable[[Tensor], Tensor],
     steps: int,
     quality: HeldOutQuality,
 ) -> dict:
     """Residuals and, at some steps, held-out quality of one solver."""
-    start = survey.misfit(prior)
-    descent = Descent(normal, precondition, survey.right_hand_side(prior))
+    start = equations.misfit(prior)
+    descent = Descent(normal, precondition, equations.right_hand_side(prior))
     gains = {}
     for step in range(1, steps + 1):
         descent.step()
@@ -145,14 +142,12 @@ def compare(scene, splats, config: FieldConfig, *, every: int, steps: int, held_
     views = PreparedViews(
         splats, [v.camera for v in training], backend="cpu", limit=config.cache_mib << 20
     )
-    survey = take_survey(
-        views, training, degree=config.degree, folds=config.folds, background=BLACK
-    )
-    prior = survey.residual_quantile(config.prior_quantile)
-    ridge = config.ridge * survey.mean_diagonal()
-    plain_normal = NormalOperator(views, survey.masks)
+    equations = sweep(views, training, degree=config.degree, folds=config.folds, background=BLACK)
+    prior = equations.residual_quantile(config.prior_quantile)
+    ridge = config.ridge * equations.mean_diagonal()
+    plain_normal = NormalOperator(views, equations.masks)
     solvers = {
-        "row sums": BlockPreconditioner(survey.sums.blocks, ridge),
+        "row sums": BlockPreconditioner(equations.sums.blocks, ridge),
         "block Jacobi": BlockPreconditioner(square_blocks(views, training, config.degree), ridge),
         "none": torch.clone,
     }
@@ -160,7 +155,7 @@ def compare(scene, splats, config: FieldConfig, *, every: int, steps: int, held_
     result: dict = {"training_views": len(training), "held_out_views": len(quality.views)}
     for name, precondition in solvers.items():
         result[name] = follow(
-            lambda c: plain_normal(c) + ridge * c, survey, prior, precondition, steps, quality
+            lambda c: plain_normal(c) + ridge * c, equations, prior, precondition, steps, quality
         )
         print(f"  {name:13} {result[name]['steps_to']}  gain {result[name]['held_out_gain']}")
     return result

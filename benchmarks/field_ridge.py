@@ -54,7 +54,7 @@ def held_out_rows(scene: Scene, splats: Splats, degree: int, ridge: float) -> li
         residual = rgb_residual(view.image().numpy(), picture)
         mask = view.mask().numpy() if view.has_mask else None
         opened = open_view(splats, view.camera)
-        field = field_image(opened, splats.means, fit.field.coefficients).clamp(min=EPSILON0)
+        field = field_image(opened, fit.field.coefficients).clamp(min=EPSILON0)
         needed = [
             float(view_scores(residual, shape(field, weight).numpy(), (LEVEL,), mask)[0])
             for weight in LAMBDA_GRID

@@ -23,17 +23,17 @@ sys.path.insert(0, str(Path(__file__).parent))
 from machine import describe_machine
 from timing import interleave, ratio
 
+from splatcert import _native
 from splatcert.camera import Camera
 from splatcert.difficulty.descriptor import EPSILON0, CameraGeometry
 from splatcert.field.fit import ResidualField
 from splatcert.field.fitted_scene import Observed
-from splatcert.field.operator import directions
 from splatcert.field.support import Support
 from splatcert.raster import native
-from splatcert.raster.native import NativeView, pack_query, render_query, summarise_maps
 from splatcert.raster.render import open_view
 from splatcert.raster.view import View
 from splatcert.splats.gaussians import Splats
+from splatcert.splats.harmonics import directions
 from splatcert_bench.synthetic.scenes import made_cameras, made_splats
 
 OBSERVERS = 24
@@ -73,25 +73,25 @@ def certified(observed: Observed, camera: Camera) -> Tensor:
 
 def four_passes(observed: Observed, camera: Camera) -> list[Tensor]:
     """The paper's way, three channels at a time; rendering alone, without maps or descriptor."""
-    view = cast(NativeView, open_view(observed.splats, camera))
-    values = pack_query(view, observed.traits)
+    view = open_view(observed.splats, camera)
+    values = view.pack(observed.traits)
     columns = ([0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 9, 9])
     return [view.composite(values[:, some]) for some in columns]
 
 
 def steps_of(observed: Observed, camera: Camera) -> dict[str, Callable[[], Any]]:
     """The parts of a picture and of a query, one by one."""
-    view = cast(NativeView, open_view(observed.splats, camera))
-    colours, values = view.colours(), pack_query(view, observed.traits)
-    rendered = render_query(view, observed.traits, BACKGROUND, EPSILON0)
+    view = open_view(observed.splats, camera)
+    colours, values = view.colours(), view.pack(observed.traits)
+    found = view.query(observed.traits, BACKGROUND, EPSILON0)
     query = observed.query(camera)
     return {
         "open_view": lambda: open_view(observed.splats, camera),
         "colours": view.colours,
         "composite_3": lambda: view.composite(colours),
         "composite_10": lambda: view.composite(values),
-        "render_query": lambda: render_query(view, observed.traits, BACKGROUND, EPSILON0),
-        "summarise_maps": lambda: summarise_maps(rendered.maps),
+        "query": lambda: view.query(observed.traits, BACKGROUND, EPSILON0),
+        "summarise_maps": lambda: _native.summarise_maps(found.maps),
         "geometry": lambda: observed.geometry.features(camera),
         "half_width": lambda: 0.1 * query.shape(0.5),
     }
@@ -112,7 +112,7 @@ def measure(observed: Observed, cameras: Sequence[Camera], rounds: int) -> dict[
     }
     timings = interleave(whole, rounds=rounds, budget=120)
     middle = cameras[len(cameras) // 2]
-    view = cast(NativeView, open_view(observed.splats, middle))
+    view = open_view(observed.splats, middle)
     return {
         "gaussians": len(observed.splats),
         "drawn": [len(open_view(observed.splats, c)._prepared.drawn()) for c in cameras],  # type: ignore[attr-defined]
@@ -129,7 +129,7 @@ def measure(observed: Observed, cameras: Sequence[Camera], rounds: int) -> dict[
             ),
         },
         "steps": interleave(steps_of(observed, middle), rounds=rounds, budget=60),
-        "packing_difference": packing_difference(view, pack_query(view, observed.traits)),
+        "packing_difference": packing_difference(view, view.pack(observed.traits)),
     }
 
 

@@ -4,7 +4,6 @@
 import torch
 
 import splatcert as sc
-from splatcert.raster.native_autograd import render_differentiable
 from splatcert_bench.synthetic.scenes import made_cameras, made_splats
 
 splats, camera = made_splats(20_000), made_cameras(1, 320, 210)[0]
@@ -48,7 +47,7 @@ print(f"fitted      an image by one value per Gaussian, mean error {error:.4f}")
 
 # Gradients to every parameter, for training or for asking what moves a pixel.
 splats.means.requires_grad_()
-render_differentiable(splats, camera)[105, 160].sum().backward()
+sc.render(splats, camera).rgb[105, 160].sum().backward()
 assert splats.means.grad is not None
 moved = splats.means.grad.norm(dim=1).gt(0).sum()
 print(f"gradients   {moved} Gaussians would change that pixel if they moved")

@@ -17,6 +17,7 @@ from certified_capture import HELD_OUT, NAMES, made_capture, made_model, made_pr
 from certified_capture import certify_scene as certify
 from splatcert.certificate import store
 from splatcert.certificate.certificate import OUTSIDE_BATCH, Certificate, CertificateError
+from splatcert.certificate.field_file import FieldArrays
 from splatcert.certificate.verify import verify_folder
 from splatcert.config import CertifyConfig
 from splatcert.conformal.calibrate import CalibrationTooSmall

@@ -52,7 +52,7 @@ def test_resolution_and_background(model, capture, tmp_path, capsys):
     options = ["--resolution", "1/2", "--background", "1", "0.5", "0"]
     assert cli.main(["render", str(model), "--data", str(capture), "-o", str(out), *options]) == 0
     assert Image.open(out / "images/00.png").size == (24, 16)
-    assert "1 0.5 0, as asked" in capsys.readouterr().out
+    assert "1 0.5 0, as requested" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

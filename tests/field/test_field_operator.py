@@ -6,19 +6,12 @@ import torch
 from tiny_capture import tiny_capture
 
 from splatcert import _native
-from splatcert.field.normal_equations import Sums, add_view
-from splatcert.field.operator import (
-    NormalOperator,
-    PreparedViews,
-    add_normal,
-    directions,
-    field_image,
-    harmonics,
-    towards,
-)
+from splatcert.field.operator import NormalOperator, PreparedViews, field_image
 from splatcert.raster import native
 from splatcert.raster.native import NativeView
+from splatcert.raster.normal_sums import NormalSums
 from splatcert.raster.reference import ReferenceView
+from splatcert.splats.harmonics import basis_towards, directions
 from splatcert_bench.synthetic.scenes import made_cameras, made_splats
 
 WIDTHS = [1, 4, 9, 16]
@@ -49,11 +42,11 @@ def test_values_are_the_harmonics_towards_the_camera(bases):
     coefficients = torch.randn(len(splats), bases, generator=generator)
     drawn = torch.zeros(len(splats), dtype=torch.bool)
     drawn[torch.from_numpy(view._prepared.drawn())] = True
-    truth = (coefficients * harmonics(splats.means.double(), camera, bases)).sum(1)
-    values = towards(view, splats.means, coefficients)
+    truth = (coefficients * basis_towards(splats.means.double(), camera, bases)).sum(1)
+    values = view.field_values(coefficients)
     assert relative(values[drawn], truth[drawn]) < 1e-6
     assert not values[~drawn].any()
-    image = field_image(view, splats.means, coefficients)
+    image = field_image(view, coefficients)
     assert torch.equal(image, view.composite(values[:, None])[..., 0])
 
 
@@ -68,11 +61,11 @@ def test_normal_is_the_transpose_after_the_operator(isa, masked, bases, chosen_i
     if masked:
         mask = torch.rand(camera.height, camera.width, generator=generator) > 0.4
     coefficients = torch.randn(len(splats), bases, generator=generator)
-    phi = harmonics(splats.means.double(), camera, bases)
+    phi = basis_towards(splats.means.double(), camera, bases)
     image = view.composite((coefficients * phi).sum(1, keepdim=True))
     truth = view.scatter(image if mask is None else image * mask[..., None]).double() * phi
     result = torch.ones(len(splats), bases, dtype=torch.float64)
-    add_normal(view, splats.means, coefficients, mask, result)
+    view.field_normal(coefficients, mask, result)
     assert relative(result - 1, truth) < 1e-5
 
 
@@ -83,12 +76,12 @@ def test_native_and_plain_surveys_agree(isa, masked, chosen_isa):
     splats, camera, generator = scene(200, (43, 29))
     photo = torch.rand(camera.height, camera.width, 3, generator=generator)
     mask = torch.rand(photo.shape[:2], generator=generator) > 0.4 if masked else None
-    ours, truth = Sums.zero(len(splats), 9, 2), Sums.zero(len(splats), 9, 2)
+    ours, truth = NormalSums.zero(len(splats), 9, 2), NormalSums.zero(len(splats), 9, 2)
     exact = splats.to(torch.float64)
     for fold in (0, 1, 1):
         backdrop = (0.2, 0.5, 0.9)
-        add_view(NativeView(splats, camera), splats, photo, mask, backdrop, ours, fold)
-        add_view(ReferenceView(exact, camera), exact, photo, mask, backdrop, truth, fold)
+        NativeView(splats, camera).survey(photo, mask, backdrop, ours.of_fold(fold))
+        ReferenceView(exact, camera).survey(photo, mask, backdrop, truth.of_fold(fold))
     for name in ("support", "moments", "blocks", "squares", "energy"):
         assert relative(getattr(ours, name), getattr(truth, name).double()) < 1e-5, name
     assert torch.allclose(2 * ours.support[0], ours.support[1])
@@ -100,9 +93,9 @@ def test_native_and_plain_surveys_agree(isa, masked, chosen_isa):
 
 def row_sums(view, splats, bases):
     """All sums of one view against a black photo."""
-    sums = Sums.zero(len(splats), bases, 1)
+    sums = NormalSums.zero(len(splats), bases, 1)
     photo = torch.zeros(view.camera.height, view.camera.width, 3)
-    add_view(view, splats, photo, None, (0.0, 0.0, 0.0), sums, 0)
+    view.survey(photo, None, (0.0, 0.0, 0.0), sums.of_fold(0))
     return sums
 
 
@@ -126,13 +119,13 @@ def test_the_preconditioner_bounds_the_operator():
     for _ in range(20):
         x = torch.randn(len(splats), 9, generator=generator).double()
         image = torch.zeros_like(x)
-        add_normal(view, splats.means, x, None, image)
+        view.field_normal(x, None, image)
         assert (x * image).sum() <= torch.einsum("na,nab,nb->", x, blocks, x)
     # Equality where the field is the same everywhere.
     constant = torch.zeros(len(splats), 9, dtype=torch.float64)
     constant[:, 0] = 1
     image = torch.zeros_like(constant)
-    add_normal(view, splats.means, constant, None, image)
+    view.field_normal(constant, None, image)
     assert relative(image, (blocks @ constant[:, :, None])[..., 0]) < 1e-5
 
 
@@ -145,10 +138,10 @@ def test_kernels_have_the_same_bits_for_any_number_of_threads(threads):
 
     def everything():
         result = torch.zeros(len(splats), 9, dtype=torch.float64)
-        add_normal(view, splats.means, coefficients, mask, result)
-        sums = Sums.zero(len(splats), 9, 1)
-        add_view(view, splats, photo, mask, (0.1, 0.2, 0.3), sums, 0)
-        return [result, *sums.of_fold(0).values()]
+        view.field_normal(coefficients, mask, result)
+        sums = NormalSums.zero(len(splats), 9, 1)
+        view.survey(photo, mask, (0.1, 0.2, 0.3), sums.of_fold(0))
+        return [result, *vars(sums).values()]
 
     threads(1)
     first = everything()

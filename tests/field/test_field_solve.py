@@ -36,7 +36,7 @@ def test_the_solution_is_found_and_the_trace_tells_how():
     assert trace.true_residual <= 1e-12
     assert trace.relative_residuals[0] == 1
     assert len(trace.relative_residuals) == len(trace.objective) == trace.steps + 1
-    assert trace.sentence().startswith(f"converged: {trace.steps} steps")
+    assert trace.sentence().startswith(f"converged after {trace.steps} steps")
 
 
 def test_the_error_falls_in_the_norm_of_the_operator():

@@ -62,19 +62,19 @@ def test_psnr_may_be_undefined(fit, stored):
 @pytest.mark.parametrize(
     ("facts", "tensors", "message"),
     [
-        ({"schema": 2}, {}, "has schema 2, this version reads 1"),
+        ({"schema": 2}, {}, "has schema 2, but this version reads 1"),
         ({"schema": None}, {}, "has schema None"),
-        ({"degree": 1}, {}, "degree 1 does not go with 9 coefficients"),
-        ({"prior": None}, {}, "lacks or garbles 'prior'"),
-        ({"ridge": "NaN"}, {}, "lacks or garbles ridge"),
-        ({"reason": "boredom"}, {}, "its trace contradicts itself"),
+        ({"degree": 1}, {}, "degree 1 does not match 9 coefficients"),
+        ({"prior": None}, {}, "lacks a valid 'prior'"),
+        ({"ridge": "NaN"}, {}, "lacks a valid ridge"),
+        ({"reason": "boredom"}, {}, "its trace is inconsistent"),
         ({}, {"coefficients": None}, "it has no coefficients"),
         ({}, {"coefficients": torch.full((40, 9), torch.nan)}, "360 entries of coefficients"),
         ({}, {"coefficients": torch.zeros(40, 9).double()}, "expected torch.float32 with 2 axes"),
         ({}, {"coefficients": torch.zeros(39, 9)}, r"expected \[2, 39, 5\]"),
         ({}, {"support": torch.zeros(2, 40, 4)}, r"support has shape \[2, 40, 4\]"),
         ({}, {"support": torch.full((2, 40, 5), torch.inf)}, "400 entries of support"),
-        ({}, {"objective": torch.zeros(1).double()}, "its trace contradicts itself"),
+        ({}, {"objective": torch.zeros(1).double()}, "its trace is inconsistent"),
     ],
 )
 def test_what_is_wrong_is_named(stored, facts, tensors, message):
@@ -84,9 +84,9 @@ def test_what_is_wrong_is_named(stored, facts, tensors, message):
 
 
 def test_a_field_of_another_model_is_refused(stored):
-    with pytest.raises(FieldError, match="field of 40 Gaussians, the splats have 41"):
+    with pytest.raises(FieldError, match="field of 40 Gaussians, but the splats have 41"):
         load_field(stored, gaussians=41)
-    with pytest.raises(FieldError, match="was fitted to another splats"):
+    with pytest.raises(FieldError, match="was fitted to different splats"):
         load_field(stored, inputs={"splats": "cd" * 32})
 
 
@@ -95,7 +95,7 @@ def test_files_that_are_no_fields_are_refused(tmp_path):
     with pytest.raises(FieldError, match="no file at"):
         load_field(missing)
     text.write_text("hello")
-    with pytest.raises(FieldError, match="it is no safetensors file"):
+    with pytest.raises(FieldError, match="it is not a safetensors file"):
         load_field(text)
     save_file({"x": torch.zeros(1)}, other)
     with pytest.raises(FieldError, match="not written by splatcert"):

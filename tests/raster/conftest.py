@@ -220,6 +220,6 @@ def gsplat_on_cpu(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     from splatcert.raster import cuda
 
     fake = fake_gsplat(request.param)
-    monkeypatch.setattr(cuda, "_gsplat", lambda: fake)
+    monkeypatch.setattr(cuda, "installed_gsplat", lambda: fake)
     monkeypatch.setattr(cuda, "_device", lambda splats: torch.device("cpu"))
     return fake

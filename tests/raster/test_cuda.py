@@ -13,7 +13,8 @@ import pytest
 import torch
 
 from splatcert.raster import cuda
-from splatcert.raster.cuda import CHANNELS_BEFORE, CHANNELS_RENEWED, CudaView, channel_runs
+from splatcert.raster.cuda import CudaView
+from splatcert.raster.gsplat_versions import CHANNELS_BEFORE, CHANNELS_RENEWED, channel_runs
 from splatcert.raster.reference import ReferenceView, near_discontinuity
 from splatcert.raster.render import BackendError, open_view, render
 from splatcert.raster.view import View
@@ -170,7 +171,7 @@ def test_float64_splats_are_rendered_in_float32(gsplat_on_cpu):
 
 @pytest.mark.parametrize("version", ["1.5.3", "1.6.0"])
 def test_identity_tells_the_releases_apart(monkeypatch, version):
-    monkeypatch.setattr(cuda, "_gsplat", lambda: SimpleNamespace(__version__=version))
+    monkeypatch.setattr(cuda, "installed_gsplat", lambda: SimpleNamespace(__version__=version))
     identity = cuda.renderer_identity()
     assert (identity["name"], identity["version"]) == ("gsplat", version)
     renewed = version == "1.6.0"

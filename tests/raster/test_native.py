@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from splatcert.camera import Camera
 from splatcert.raster import native
-from splatcert.raster.native import NativeView
-from splatcert.raster.native_autograd import ScreenGradients, render_differentiable
+from splatcert.raster.native import NativeView, render_differentiable
+from splatcert.raster.native_autograd import ScreenGradients
 from splatcert.raster.reference import ReferenceView, near_discontinuity
 from splatcert.raster.render import render
 from splatcert.splats.gaussians import Splats

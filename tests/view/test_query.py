@@ -2,18 +2,23 @@
 """One pass instead of eight: what a query shows, against formulas written out pixel by pixel."""
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
 import torch
 from small_scene import TRAINING, rank, small_camera, small_scene, weights_of
 
+from splatcert import _native
 from splatcert.difficulty.descriptor import EPSILON0, FEATURE_NAMES, DescriptorError
-from splatcert.field.fitted_scene import Query, finish, pack, summarise
+from splatcert.field.fitted_scene import Query
 from splatcert.raster import native
-from splatcert.raster.native import NativeView, pack_query, render_query, summarise_maps
+from splatcert.raster.native import NativeView
+from splatcert.raster.query_maps import Traits, summarise
 from splatcert.raster.reference import ReferenceView, near_discontinuity
-from splatcert.raster.render import open_view, render
+from splatcert.raster.render import render
+from splatcert.raster.view import View
 from splatcert.splats.harmonics import basis
 
 CAMERA = small_camera()
@@ -110,7 +115,7 @@ def test_packing_changes_no_bit():
     """Maximum difference to separate passes: zero, not small."""
     observed = small_scene(seed=1, count=400)
     rendered, view = native_maps(observed)
-    values = pack_query(view, observed.traits)
+    values = view.pack(observed.traits)
     assert torch.equal(values[:, :3], view.colours()) and torch.equal(values[:, 4], view.depths())
     alone = [view.composite(values[:, channel : channel + 1])[..., 0] for channel in range(10)]
     assert torch.equal(view.composite(values), torch.stack(alone, dim=2))
@@ -125,9 +130,20 @@ def test_packing_changes_no_bit():
 
 def native_maps(observed, camera=CAMERA):
     """The native sweep by itself, and its view."""
-    view = open_view(observed.splats, camera)
-    assert isinstance(view, NativeView)
-    return render_query(view, observed.traits, observed.background, EPSILON0), view
+    view = NativeView(observed.splats, camera)
+    return view.query(observed.traits, observed.background, EPSILON0), view
+
+
+class PlainView(NativeView):
+    """The native composite under the plain-torch query."""
+
+    field_values, pack, query = View.field_values, View.pack, View.query
+
+
+def plain_maps(observed, camera=CAMERA):
+    """The same in plain torch."""
+    view = PlainView(observed.splats, camera)
+    return view.query(observed.traits, observed.background, EPSILON0)
 
 
 @pytest.mark.parametrize("isa", native.available_isas())
@@ -139,8 +155,7 @@ def test_the_native_sweep_is_the_plain_one(isa, degree, chosen_isa):
         observed = replace(
             small_scene(seed=2, count=333, degree=degree, camera=camera), background=(0.2, 0.7, 1.0)
         )
-        fast, view = native_maps(observed, camera)
-        plain = finish(view.composite(pack(view, observed)), observed.background)
+        fast, plain = native_maps(observed, camera)[0], plain_maps(observed, camera)
         assert (fast.center - plain.center).abs().max() <= 2e-6
         assert (fast.field - plain.field).abs().max() <= 2e-6
         assert (fast.maps - plain.maps).abs().max() <= 5e-6
@@ -197,7 +212,7 @@ def test_the_native_statistics_are_the_plain_ones(isa, kind, chosen_isa):
     chosen_isa(isa)
     for size in SIZES:
         maps = made_maps(kind, size)
-        found = summarise_maps(maps)
+        found = _native.summarise_maps(maps)
         assert found == pytest.approx(summarise(maps), rel=1e-5, abs=1e-5 * float(maps.abs().max()))
         for plane in (0, 2, 3, 4):
             values = maps[plane].numpy()
@@ -211,7 +226,7 @@ def test_a_misleading_sample_does_not_mislead():
     sampled = (np.arange(1024, dtype=np.uint64) * 2654435769 & 0xFFFFFFFF) * pixels >> 32
     maps.view(5, -1)[:, torch.from_numpy(sampled.astype(np.int64))] = 0.125
     assert (maps[0] == 0.125).sum() > 900
-    found = summarise_maps(maps)
+    found = _native.summarise_maps(maps)
     assert [found[3 * plane + 1 : 3 * plane + 3] for plane in (0, 2, 3, 4)] == [[1.0, 1.0]] * 4
 
 
@@ -220,8 +235,7 @@ def test_deviation_of_a_distant_flat_scene_does_not_cancel():
     shift = CAMERA.world_to_camera.copy()
     shift[2, 3] += 5000
     far = replace(CAMERA, world_to_camera=shift, fx=2e3 * CAMERA.fx, fy=2e3 * CAMERA.fy)
-    fast, view = native_maps(observed, far)
-    plain = finish(view.composite(pack(view, observed)), observed.background)
+    fast, plain = native_maps(observed, far)[0], plain_maps(observed, far)
     assert plain.moments[0] > 1000
     assert fast.moments == pytest.approx(plain.moments, rel=1e-5)
 
@@ -286,9 +300,12 @@ def test_a_poisoned_field_is_refused_by_name(backend):
     ],
 )
 def test_kernels_refuse_wrong_shapes_by_name(traits, message):
-    view = open_view(small_scene(count=8).splats, CAMERA)
-    assert isinstance(view, NativeView)
+    splats = small_scene(count=8).splats
+    view = NativeView(splats, CAMERA)
+    table = torch.zeros(8, 10)
     with pytest.raises(ValueError, match=message):
-        render_query(view, traits, (0.0, 0.0, 0.0), EPSILON0)
+        _native.pack_query(view._prepared, splats.means, splats.sh, traits, table)
+    with pytest.raises(ValueError, match=message):
+        view.query(cast(Traits, SimpleNamespace(table=traits)), (0.0, 0.0, 0.0), EPSILON0)
     with pytest.raises(ValueError, match=r"maps has shape \[4, 2, 2\], expected \[5, 2, 2\]"):
-        summarise_maps(torch.zeros(4, 2, 2))
+        _native.summarise_maps(torch.zeros(4, 2, 2))

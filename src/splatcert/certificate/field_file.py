@@ -35,6 +35,7 @@ ARRAYS: dict[str, tuple[type[np.floating[Any]], int]] = {
 MAY_BE_UNDEFINED = "psnr"
 """NaN where no pixel of a view counts, infinite where a photo is met exactly."""
 SUPPORT_COLUMNS = 5
+"""Sums per Gaussian: exposure, direction (three), error."""
 REASONS = ("tolerance", "progress", "steps", "precision")
 
 

@@ -17,7 +17,7 @@ from splatcert.errors import InputError
 if TYPE_CHECKING:
     from splatcert.capture import Training
     from splatcert.certificate.certificate import Certificate
-    from splatcert.raster.placement import PlacedModel
+    from splatcert.raster.placement import Placement
     from splatcert.scene.scene import Scene
     from splatcert.splats.files import ModelInfo
 
@@ -124,7 +124,7 @@ class Inspect:
         show(predictor, card)
         say("next", f"splatcert certify DATA MODEL -o CERT --predictor {self.path}")
 
-    def _placed(self, found: Scene | ModelInfo) -> PlacedModel | None:
+    def _placed(self, found: Scene | ModelInfo) -> Placement | None:
         """The model among the photographs it was trained on, if they are given."""
         if self.data is None:
             return None
@@ -210,7 +210,7 @@ def look(path: Path) -> Scene | ModelInfo:
     return load_scene(path)
 
 
-def facts(found: Scene | ModelInfo, placed: PlacedModel | None = None) -> dict[str, Any]:
+def facts(found: Scene | ModelInfo, placed: Placement | None = None) -> dict[str, Any]:
     """Everything, for scripts."""
     from splatcert.scene.scene import Scene
 
@@ -221,7 +221,7 @@ def facts(found: Scene | ModelInfo, placed: PlacedModel | None = None) -> dict[s
     return {"kind": "capture", **known}
 
 
-def words(found: Scene | ModelInfo, placed: PlacedModel | None = None) -> dict[str, str]:
+def words(found: Scene | ModelInfo, placed: Placement | None = None) -> dict[str, str]:
     """What matters, for people."""
     from splatcert.scene.scene import Scene
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from splatcert.config import FieldConfig
-from splatcert.field.normal_equations import FieldError, Rgb, take_survey
+from splatcert.field.normal_equations import FieldError, sweep
 from splatcert.field.operator import NormalOperator, PreparedViews
 from splatcert.field.solve import (
     BlockPreconditioner,
@@ -30,13 +30,14 @@ from splatcert.field.solve import (
     conjugate_gradients,
 )
 from splatcert.field.support import FoldedSupport
+from splatcert.raster.normal_sums import Rgb
 from splatcert.raster.render import Backend
 from splatcert.scene.roles import TrainingView
 from splatcert.splats.gaussians import Splats
 from splatcert.splats.harmonics import SH_CONSTANT
 
 Report = Callable[[str, int, int], None]
-"""Told what is going on ("sweep" or "fit"), how much is done, and of how much."""
+"""Called with the stage ("sweep" or "fit"), the work done and the total."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -58,16 +59,16 @@ class ResidualField:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FieldFit:
-    """All that the training views' labels were used for."""
+    """Everything that was learned from the labels of the training views."""
 
     field: ResidualField
     support: FoldedSupport
     psnr: NDArray[np.float64]
-    """Of each training view in the order given, decibels; NaN where no pixel counts, [T]."""
+    """PSNR of each training view in the given order, in dB; NaN where no pixel counts, [T]."""
     seconds: float = 0.0
-    """What it took; not stored."""
+    """Duration of the fit; not stored."""
     details: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    """Seconds of each part and bytes of prepared views; not stored."""
+    """Seconds per stage and bytes of prepared views; not stored."""
 
 
 def fit_field(
@@ -85,7 +86,9 @@ def fit_field(
     """
     config = FieldConfig() if config is None else config
     if not training:
-        raise FieldError("no training views: the residual field is fitted to their photos.")
+        raise FieldError(
+            "there are no training views; the residual field is fitted to their photos."
+        )
     splats.check_finite()
     clock = _Clock()
     with one_torch_thread(), torch.no_grad():
@@ -95,7 +98,7 @@ def fit_field(
             backend=backend,
             limit=config.cache_mib << 20,
         )
-        survey = take_survey(
+        equations = sweep(
             views,
             training,
             degree=config.degree,
@@ -104,21 +107,21 @@ def fit_field(
             report=_part(report, "sweep", len(training)),
         )
         clock.lap("sweep")
-        prior = survey.residual_quantile(config.prior_quantile)
-        ridge = config.ridge * survey.mean_diagonal()
-        precondition = BlockPreconditioner(survey.sums.blocks, ridge)
+        prior = equations.residual_quantile(config.prior_quantile)
+        ridge = config.ridge * equations.mean_diagonal()
+        precondition = BlockPreconditioner(equations.sums.blocks, ridge)
         clock.lap("preconditioner")
-        normal = NormalOperator(views, survey.masks)
+        normal = NormalOperator(views, equations.masks)
         change, trace = conjugate_gradients(
             lambda c: normal(c) + ridge * c,
-            survey.right_hand_side(prior),
+            equations.right_hand_side(prior),
             precondition,
             Stopping(
                 tolerance=config.tolerance,
                 progress=config.progress,
                 max_steps=config.max_steps,
             ),
-            start=survey.misfit(prior),
+            start=equations.misfit(prior),
             report=_part(report, "fit", config.max_steps),
         )
         clock.lap("solve")
@@ -132,8 +135,8 @@ def fit_field(
             ridge=ridge,
             trace=trace,
         ),
-        support=FoldedSupport(survey.sums.support),
-        psnr=survey.psnr,
+        support=FoldedSupport(equations.sums.support),
+        psnr=equations.psnr,
         seconds=sum(clock.laps.values()),
         details=clock.laps | {"cache_bytes": views.used},
     )
@@ -141,7 +144,7 @@ def fit_field(
 
 @contextmanager
 def one_torch_thread() -> Iterator[None]:
-    """Torch's sums in one order, and its threads out of the way of the kernels'."""
+    """Run torch on one thread: sums keep their order and the kernels keep the cores."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -164,5 +167,5 @@ class _Clock:
 
 
 def _part(report: Report | None, name: str, total: int) -> Callable[[int], None] | None:
-    """Reports of one part of the work."""
+    """Progress of one stage."""
     return None if report is None else lambda done: report(name, done, total)

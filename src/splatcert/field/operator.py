@@ -11,48 +11,26 @@ For one view this is a contraction with phi followed by `View.composite`; its tr
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import isqrt
 
 import torch
 from torch import Tensor
-from torch.nn.functional import normalize
 
 from splatcert.camera import Camera
-from splatcert.raster.native import NativeView, add_field_normal, field_values
 from splatcert.raster.render import Backend, open_view
 from splatcert.raster.view import View
 from splatcert.splats.gaussians import Splats
-from splatcert.splats.harmonics import basis
 
 
-def directions(means: Tensor, camera: Camera) -> Tensor:
-    """Unit vectors from Gaussians to the camera, [N, 3]."""
-    return normalize(means.new_tensor(camera.centre) - means, dim=1)
-
-
-def towards(view: View, means: Tensor, coefficients: Tensor) -> Tensor:
-    """What each Gaussian shows of the field to this camera, c . phi(d), [N, K] to [N]."""
-    if isinstance(view, NativeView):
-        return field_values(view, coefficients)
-    phi = harmonics(means, view.camera, coefficients.shape[1])
-    return (coefficients.to(phi) * phi).sum(1)
-
-
-def field_image(view: View, means: Tensor, coefficients: Tensor) -> Tensor:
+def field_image(view: View, coefficients: Tensor) -> Tensor:
     """A_v C: the field as this camera sees it, [N, K] to [H, W]."""
-    return view.composite(towards(view, means, coefficients)[:, None])[..., 0]
-
-
-def harmonics(means: Tensor, camera: Camera, count: int) -> Tensor:
-    """phi(d) of every Gaussian towards the camera, [N, K]."""
-    return basis(directions(means, camera), isqrt(count) - 1)
+    return view.composite(view.field_values(coefficients)[:, None])[..., 0]
 
 
 class PreparedViews:
     """Training views opened once and kept while they fit into memory.
 
-    The first ones stay and the rest are opened again each time: every pass takes all views
-    in the same order, and giving up the least recently used would then give up all.
+    The first ones stay and the rest are opened again each time. Every pass takes all views in
+    the same order, so evicting the least recently used would evict all of them.
     """
 
     def __init__(
@@ -60,7 +38,7 @@ class PreparedViews:
     ) -> None:
         self.splats, self.cameras = splats, tuple(cameras)
         self.used = 0
-        """Bytes kept now; never more than the limit."""
+        """Bytes kept now, at most the limit."""
         self._backend: Backend = backend
         self._limit = limit
         self._kept: dict[int, View] = {}
@@ -75,11 +53,9 @@ class PreparedViews:
         if index in self._kept:
             return self._kept[index]
         view = open_view(self.splats, self.cameras[index], self._backend)
-        # Back ends that do not tell keep about one cache line per Gaussian.
-        size = getattr(view, "nbytes", 64 * len(self.splats))
-        if self.used + size <= self._limit:
+        if self.used + view.nbytes <= self._limit:
             self._kept[index] = view
-            self.used += size
+            self.used += view.nbytes
         return view
 
 
@@ -95,21 +71,5 @@ class NormalOperator:
         """[N, K] to [N, K] in float64; views are added in their order."""
         result = torch.zeros(coefficients.shape, dtype=torch.float64)
         for index, view in enumerate(self.views):
-            add_normal(view, self.views.splats.means, coefficients, self.masks.get(index), result)
+            view.field_normal(coefficients, self.masks.get(index), result)
         return result
-
-
-def add_normal(
-    view: View, means: Tensor, coefficients: Tensor, mask: Tensor | None, result: Tensor
-) -> None:
-    """Add one view's A^T M A C to `result`, float64 [N, K] on the CPU."""
-    if isinstance(view, NativeView):
-        add_field_normal(view, coefficients, mask, result)
-        return
-    phi = harmonics(means, view.camera, coefficients.shape[1])
-    values = (coefficients.to(phi) * phi).sum(1, keepdim=True)
-    if mask is None:
-        back = view.normal(values)
-    else:
-        back = view.scatter(view.composite(values) * mask[..., None].to(values))
-    result += (back.to(phi) * phi).to(result)

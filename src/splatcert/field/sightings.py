@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which training view saw which Gaussian: how often, and from how far off at best."""
+"""Which training views saw which Gaussian, and at what smallest angle to another camera."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from splatcert.raster.render import Backend, open_view
 from splatcert.splats.gaussians import Splats
 
 SEEN = 0.25
-"""A view has seen a Gaussian whose weights add up to at least a quarter of a pixel in it."""
+"""A view has seen a Gaussian if its weights in that view add up to a quarter of a pixel."""
 ROWS_AT_ONCE = 1 << 14
 """Gaussians whose angles to all cameras are computed together."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sightings:
-    """What each camera saw of each Gaussian, one bit a pair."""
+    """Which cameras saw which Gaussians, one bit per pair."""
 
     origin: NDArray[np.float64]
-    """What places below are relative to: float32 is fine near it, whatever the world's, [3]."""
+    """Origin of the positions below, chosen so that float32 is precise enough, [3]."""
     centres: NDArray[np.float32]
-    """Of the cameras, [T, 3]."""
+    """Camera centres, [T, 3]."""
     means: NDArray[np.float32]
-    """Of the Gaussians, [N, 3]."""
+    """Means of the Gaussians, [N, 3]."""
     bits: NDArray[np.uint8]
-    """Packed along the cameras, [N, ceil(T / 8)]."""
+    """Bits packed along the cameras, [N, ceil(T / 8)]."""
 
     @classmethod
     def of(
@@ -42,7 +42,7 @@ class Sightings:
         backend: Backend = "cpu",
         report: Callable[[int], None] | None = None,
     ) -> Sightings:
-        """Look through every camera once; a smaller picture sees a little less."""
+        """Render every camera once; smaller pictures see slightly fewer Gaussians."""
         bits = np.zeros((len(splats), -(-len(cameras) // 8)), dtype=np.uint8)
         for index, camera in enumerate(cameras):
             seen = exposure(splats, camera, backend) >= SEEN
@@ -65,7 +65,7 @@ class Sightings:
     def best_angles(self, rows: NDArray[np.int64], camera: Camera) -> NDArray[np.float32]:
         """Smallest angle at a Gaussian between this camera and one that saw it, [len(rows)].
 
-        Radians; pi where none saw it.
+        In radians; pi where no camera saw it.
         """
         best = np.empty(len(rows), dtype=np.float32)
         for start in range(0, len(rows), ROWS_AT_ONCE):
@@ -77,7 +77,7 @@ class Sightings:
         return best
 
     def angles(self, rows: NDArray[np.int64], one: Camera, other: Camera) -> NDArray[np.float32]:
-        """Angle at some Gaussians between two cameras, radians, [len(rows)]."""
+        """Angle at some Gaussians between two cameras in radians, [len(rows)]."""
         cosines = self._cosines(rows, self._place(one), self._place(other)[None])[:, 0]
         return np.arccos(cosines.clip(-1, 1))
 
@@ -87,7 +87,7 @@ class Sightings:
     def _cosines(
         self, rows: NDArray[np.int64], place: NDArray[np.float32], others: NDArray[np.float32]
     ) -> NDArray[np.float32]:
-        """Of the angle at each Gaussian between one place and each other, [len(rows), T]."""
+        """Cosines of the angles at each Gaussian from one place to others, [len(rows), T]."""
         means = self.means[rows]
         here = _unit(place - means)
         # (o - m) . h without a vector for each pair.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conjugate gradients with a trace that can be believed.
+"""Conjugate gradients with a trustworthy trace.
 
 The vectors are float64 while the operator renders in float32. The residual that the
 recurrence carries along is therefore checked against the true one before anything is
@@ -21,11 +21,11 @@ Reason = Literal["tolerance", "progress", "steps", "precision"]
 CHECK_EVERY = 100
 """Steps of a long descent after which its residual is compared with the true one."""
 DRIFTED = 2.0
-"""True residual over the one carried along from which rounding has taken over."""
+"""Ratio of the true residual to the recurrence's above which rounding errors dominate."""
 JITTER = 1e-4
-"""Of a block's trace, added to its diagonal. Blocks are sums in float32 and singular where all
-views saw a Gaussian from one side; rounding then leaves small negative eigenvalues, and what is
-left of it in the inverse would make a fit that ends early depend on the axes of the frame."""
+"""Share of a block's trace that is added to its diagonal. Blocks are float32 sums and singular
+where all views saw a Gaussian from one side. Rounding then leaves small negative eigenvalues,
+which would make a fit that ends early depend on the axes of the frame."""
 CHUNK = 1 << 15
 """Blocks inverted at a time, which bounds the memory in float64."""
 
@@ -54,8 +54,8 @@ class FitTrace:
     converged: bool
     """Whether the true residual is within the tolerance."""
     reason: Reason
-    """Why it ended: within the tolerance, steps gain too little, steps used up, or float32
-    allows no better."""
+    """Why it ended: within the tolerance, too little progress, step limit reached, or limited by
+    float32."""
 
     @property
     def steps(self) -> int:
@@ -66,11 +66,11 @@ class FitTrace:
         """The outcome in words."""
         why = {
             "tolerance": "converged",
-            "progress": "stopped because further steps gain next to nothing",
-            "steps": "stopped at the limit of steps, not converged",
-            "precision": "stopped at the precision of the renderer, not converged",
+            "progress": "converged",
+            "steps": "step limit reached, not converged",
+            "precision": "limited by the renderer's precision, not converged",
         }[self.reason]
-        return f"{why}: {self.steps} steps, relative residual {self.true_residual:.1e}"
+        return f"{why} after {self.steps} steps (relative residual {self.true_residual:.1e})"
 
 
 class BlockPreconditioner:
@@ -107,12 +107,12 @@ class Descent:
         self._aim()
 
     def _aim(self) -> None:
-        """Forget earlier directions and go where the residual points."""
+        """Restart from the preconditioned residual, without earlier directions."""
         self._direction = self.precondition(self.residual)
         self._slope = _dot(self.residual, self._direction)
 
     def step(self) -> bool:
-        """One step; False where rounding leaves no way down."""
+        """Take one step; False if rounding errors leave no descent direction."""
         image = self.operator(self._direction)
         curvature = _dot(self._direction, image)
         if not (curvature > 0 and self._slope > 0):
@@ -130,9 +130,9 @@ class Descent:
         return True
 
     def check(self) -> tuple[float, bool]:
-        """The true relative residual, and whether the one carried along has lost it.
+        """The true relative residual, and whether the recurrence has drifted away from it.
 
-        If so, the descent goes on from the true one, and forgets its earlier directions.
+        If it has, the descent restarts from the true residual.
         """
         residual = self.rhs - self.operator(self.x)
         true = _norm(residual) / self.norm
@@ -143,14 +143,14 @@ class Descent:
         return true, drifted
 
     def stalled(self, share: float) -> bool:
-        """Whether each of the last two steps gained less than this share of all gains."""
+        """Whether each of the last two steps gained less than this share of the total gain."""
         if len(self.gains) < 3:
             return False
         a, b, c = self.gains[-3:]
         return max(b - a, c - b) < share * c
 
     def run(self, stop: Stopping, report: Callable[[int], None] | None) -> Reason | None:
-        """Steps until there is a reason to end, or it is time to check the residual."""
+        """Take steps until there is a reason to stop or the residual is due for a check."""
         for _ in range(CHECK_EVERY):
             if len(self.residuals) > stop.max_steps:
                 return "steps"

@@ -11,32 +11,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import pi
 
 import torch
 from torch import Tensor
 
-from splatcert.camera import Camera
-from splatcert.field.operator import directions
-
-COLUMNS = 5
-"""Of the sums of one Gaussian: exposure, direction (three), error."""
-
 
 def folds_of(names: Sequence[str], folds: int) -> list[int]:
-    """Fold of each training view: interleaved, in the order of the names."""
+    """Fold of each training view: folds are interleaved in the order of the names."""
     place = {name: k for k, name in enumerate(sorted(names))}
     return [place[name] % folds for name in names]
 
 
 @dataclass(frozen=True, eq=False)
 class Support:
-    """What some training views saw of each Gaussian."""
+    """What a set of training views saw of each Gaussian."""
 
     exposure: Tensor
     """E_i, sum of weights over views and pixels, [N]."""
     direction: Tensor
-    """D_i, sum of directions to the cameras by weight, [N, 3]."""
+    """D_i, weighted sum of directions to the cameras, [N, 3]."""
     error: Tensor
     """Sum of weight times residual over the pixels that count, [N]."""
 
@@ -50,31 +43,19 @@ class Support:
         return torch.log1p(self.exposure)
 
     def spread(self) -> Tensor:
-        """1 - |D| / E: 0 where all views saw it from one side, or none did, [N]."""
+        """1 - |D| / E: 0 where all views saw it from one side or no view saw it, [N]."""
         seen = self.exposure > 0
         ratio = self.direction.norm(dim=1) / torch.where(seen, self.exposure, 1.0)
         return torch.where(seen, (1 - ratio).clamp(0, 1), 0.0)
 
-    def angle(self, means: Tensor, camera: Camera) -> Tensor:
-        """Angle between the direction to a camera and the mean direction seen, [N].
-
-        By the arc tangent, because the arc cosine loses half the digits of small angles.
-        What no view saw is as far off as can be: pi.
-        """
-        d = directions(means, camera).to(self.direction)
-        along = (d * self.direction).sum(1)
-        across = torch.linalg.cross(d, self.direction).norm(dim=1)
-        unknown = (along == 0) & (across == 0)
-        return torch.where(unknown, pi, torch.atan2(across, along))
-
     def residual_summary(self) -> Tensor:
-        """Mean training residual of the pixels it shows in, by weight; 0 if unseen, [N]."""
+        """Weighted mean of the training residual over its pixels; 0 if unseen, [N]."""
         return self.error / self.exposure.clamp(min=torch.finfo(self.exposure.dtype).tiny)
 
 
 @dataclass(frozen=True, eq=False)
 class FoldedSupport:
-    """Support kept in parts, one per fold of training views."""
+    """Support of each fold of training views."""
 
     sums: Tensor
     """Exposure, direction and error of each fold, [F, N, 5]."""
@@ -93,10 +74,10 @@ class FoldedSupport:
         return Support.from_sums(self.sums.sum(0))
 
     def without(self, fold: int) -> Support:
-        """All training views but those of one fold.
+        """All training views except those of one fold.
 
-        The others are added up: total minus fold would leave rounding errors where only
-        that fold has seen a Gaussian, and they would pass for an exposure.
+        The other folds are added up. Subtracting the fold from the total would leave rounding
+        errors where only that fold saw a Gaussian, and they would look like an exposure.
         """
         if not 0 <= fold < len(self):
             raise IndexError(f"fold {fold} of {len(self)}")

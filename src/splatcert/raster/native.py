@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The `cpu` back end: C++ kernels behind the View protocol, and their autograd.
+"""The `cpu` back end: every method of a view in C++.
 
 Splats are float32 on the CPU. Geometry is projected in float64, pixels are blended in
 float32, and results have the same bits for any number of threads.
@@ -7,22 +7,24 @@ float32, and results have the same bits for any number of threads.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
-from splatcert import __version__, _native
+from splatcert import _native
 from splatcert.camera import Camera
-from splatcert.raster.view import Contributors
+from splatcert.raster import native_autograd
+from splatcert.raster.native_autograd import ScreenGradients, plain_floats, tracked
+from splatcert.raster.normal_sums import NormalSums, Rgb
+from splatcert.raster.query_maps import CHANNELS, MAPS, QueryMaps, Traits
+from splatcert.raster.view import RENDERER_VERSION, Contributors, View
 from splatcert.splats.gaussians import Splats
 
 MOST_THREADS = 1 << 16
-"""Beyond it a number is a slip of the pen; the pool itself stops earlier."""
+"""Larger numbers would overflow the binding; the pool has a lower limit of its own."""
 
 
 def threads() -> int:
-    """How many threads a kernel may use."""
+    """Number of threads that a kernel may use."""
     return _native.threads()
 
 
@@ -37,7 +39,7 @@ def isa() -> str:
 
 
 def available_isas() -> list[str]:
-    """Instruction sets this machine can run, best first."""
+    """Instruction sets that this machine supports, best first."""
     return _native.available_isas()
 
 
@@ -50,14 +52,9 @@ def renderer_identity() -> dict[str, object]:
     """What a certificate records about this renderer."""
     return {
         "name": "splatcert-cpu",
-        "version": __version__,
+        "version": RENDERER_VERSION,
         "constants": _native.constants(),
     }
-
-
-def plain_floats(tensor: Tensor) -> Tensor:
-    """A detached, contiguous float32 CPU tensor, as the kernels take it."""
-    return tensor.detach().to(device="cpu", dtype=torch.float32).contiguous()
 
 
 def prepare(
@@ -85,12 +82,15 @@ def prepare(
     )
 
 
-class NativeView:
-    """Splats seen from one camera by the native renderer."""
+class NativeView(View):
+    """Splats seen from one camera by the native renderer.
+
+    `composite`, `colours` and `depths` are differentiable; the other methods are not.
+    """
 
     def __init__(self, splats: Splats, camera: Camera) -> None:
         self.camera = camera
-        self._splats = splats
+        self.splats = splats
         self._prepared = prepare(
             splats.means,
             splats.quats,
@@ -102,11 +102,15 @@ class NativeView:
 
     @property
     def nbytes(self) -> int:
-        """Memory that keeping this view prepared costs."""
+        """Memory used by this prepared view."""
         return self._prepared.bytes
 
     def composite(self, values: Tensor) -> Tensor:
         """A: [N, D] to [H, W, D]."""
+        splats = self.splats
+        geometry = (splats.means, splats.quats, splats.log_scales, splats.logit_opacities)
+        if tracked(values, *geometry):
+            return native_autograd.composite(self._prepared, splats, self.camera, values)
         values = plain_floats(values)
         image = _native.empty([self.camera.height, self.camera.width, values.shape[1]])
         self._prepared.composite(values, image)
@@ -115,39 +119,46 @@ class NativeView:
     def scatter(self, image: Tensor) -> Tensor:
         """A transposed: [H, W, D] to [N, D]."""
         image = plain_floats(image)
-        values = _native.empty([len(self._splats), image.shape[2]])
+        values = _native.empty([len(self.splats), image.shape[2]])
         self._prepared.scatter(image, values)
         return values
 
-    def normal(self, values: Tensor) -> Tensor:
-        """A transposed times A: [N, D] to [N, D]."""
+    def normal(self, values: Tensor, mask: Tensor | None = None) -> Tensor:
+        """A^T M A: [N, D] to [N, D]."""
         values = plain_floats(values)
+        if mask is not None:
+            with torch.no_grad():
+                return super().normal(values, mask)
         result = _native.empty(list(values.shape))
         self._prepared.normal(values, result)
         return result
 
     def colours(self) -> Tensor:
         """Colour of each drawn Gaussian towards this camera, [N, 3]."""
-        colours = _native.empty([len(self._splats), 3])
-        means, sh = plain_floats(self._splats.means), plain_floats(self._splats.sh)
-        self._prepared.shade(means, sh, self._splats.sh_degree, colours)
+        splats = self.splats
+        if tracked(splats.means, splats.sh):
+            return native_autograd.colours(self._prepared, splats, splats.sh_degree)
+        colours = _native.empty([len(splats), 3])
+        self._prepared.shade(self._means, self._sh, splats.sh_degree, colours)
         return colours
 
     def depths(self) -> Tensor:
         """Camera z of each drawn Gaussian, [N]."""
-        depths = _native.empty([len(self._splats)])
+        depths = _native.empty([len(self.splats)])
         self._prepared.depths(depths)
+        if tracked(self.splats.means):
+            return native_autograd.depths(self.splats, self.camera, depths)
         return depths
 
     def count(self, mask: Tensor) -> Tensor:
         """Pixels of a bool mask [H, W] that each Gaussian contributes to, [N]."""
-        counts = _native.empty([len(self._splats)])
+        counts = _native.empty([len(self.splats)])
         self._prepared.count(mask.to(torch.uint8).contiguous(), counts)
         return counts
 
     def footprint(self) -> Tensor:
-        """Sum of alpha over a Gaussian's pixels, with nothing before it, [N]."""
-        sums = _native.empty([len(self._splats)])
+        """Sum of alpha over the pixels of each Gaussian, ignoring occlusion, [N]."""
+        sums = _native.empty([len(self.splats)])
         self._prepared.footprint(sums)
         return sums
 
@@ -160,120 +171,92 @@ class NativeView:
         offsets, gaussians, weights = (torch.from_numpy(array) for array in found)
         return Contributors(offsets=offsets, gaussians=gaussians, weights=weights)
 
+    def field_values(self, coefficients: Tensor) -> Tensor:
+        """Value of a field towards this camera, [N, K] to [N]; zero where it is not drawn."""
+        values = _native.empty([len(coefficients)])
+        _native.field_values(self._prepared, self._means, plain_floats(coefficients), values)
+        return values
 
-def field_values(view: NativeView, coefficients: Tensor) -> Tensor:
-    """The field c . phi(d) of each drawn Gaussian, [N, K] to [N]; zero where it is not drawn."""
-    values = _native.empty([len(coefficients)])
-    _native.field_values(view._prepared, _means(view), plain_floats(coefficients), values)
-    return values
+    def field_normal(self, coefficients: Tensor, mask: Tensor | None, result: Tensor) -> None:
+        """Add A^T M A C to `result`, float64 [N, K], with one evaluation of the weights."""
+        _native.field_normal(
+            self._prepared, self._means, plain_floats(coefficients), _bytes(mask), result
+        )
 
+    def pack(self, traits: Traits) -> Tensor:
+        """The table that a query composites, [N, 10]; zero where a Gaussian is not drawn."""
+        values = _native.empty([len(self.splats), len(CHANNELS)])
+        table = plain_floats(traits.table)
+        _native.pack_query(self._prepared, self._means, self._sh, table, values)
+        return values
 
-def add_field_normal(
-    view: NativeView, coefficients: Tensor, mask: Tensor | None, result: Tensor
-) -> None:
-    """Add the normal operator's image of the coefficients to `result`, both [N, K]."""
-    _native.field_normal(
-        view._prepared, _means(view), plain_floats(coefficients), _bytes(mask), result
-    )
+    def query(self, traits: Traits, background: Rgb, floor: float) -> QueryMaps:
+        """Picture, residual field and maps, composited together and finished tile by tile."""
+        height, width = self.camera.height, self.camera.width
+        center, field = _native.empty([height, width, 3]), _native.empty([height, width])
+        maps = _native.empty([len(MAPS), height, width])
+        moments = _native.render_query(
+            self._prepared,
+            self._means,
+            self._sh,
+            plain_floats(traits.table),
+            background,
+            floor,
+            center,
+            field,
+            maps,
+        )
+        return QueryMaps(center, field, maps, moments, _native.summarise_maps(maps))
 
+    def survey(self, photo: Tensor, mask: Tensor | None, background: Rgb, sums: NormalSums) -> None:
+        """Render, compare and add this view's share, with one evaluation of the weights."""
+        with torch.no_grad():
+            colours = self.colours()
+        _native.survey(
+            self._prepared,
+            self._means,
+            colours,
+            plain_floats(photo),
+            background,
+            _bytes(mask),
+            sums.support,
+            sums.moments,
+            sums.blocks,
+            sums.squares,
+            sums.energy,
+            sums.histogram,
+        )
 
-def add_survey(
-    view: NativeView,
-    photo: Tensor,
-    mask: Tensor | None,
-    background: tuple[float, float, float],
-    *,
-    support: Tensor,
-    moments: Tensor,
-    blocks: Tensor,
-    squares: Tensor,
-    energy: Tensor,
-    histogram: Tensor,
-) -> None:
-    """Render, compare with the photo [H, W, 3], and add this view's share to six arrays.
+    @property
+    def _means(self) -> Tensor:
+        return plain_floats(self.splats.means)
 
-    `field.survey.Sums` describes them. All of it shares one evaluation of the weights.
-    """
-    _native.survey(
-        view._prepared,
-        _means(view),
-        view.colours(),
-        plain_floats(photo),
-        background,
-        _bytes(mask),
-        support,
-        moments,
-        blocks,
-        squares,
-        energy,
-        histogram,
-    )
-
-
-def _means(view: NativeView) -> Tensor:
-    return plain_floats(view._splats.means)
+    @property
+    def _sh(self) -> Tensor:
+        return plain_floats(self.splats.sh)
 
 
 def _bytes(mask: Tensor | None) -> Tensor | None:
     return None if mask is None else mask.to(torch.uint8).contiguous()
 
 
-CHANNELS, MAPS = 10, 5
+def render_differentiable(
+    splats: Splats,
+    camera: Camera,
+    *,
+    background: Tensor | None = None,
+    sh_degree: int | None = None,
+    screen: ScreenGradients | None = None,
+) -> Tensor:
+    """Colour image [H, W, 3] with gradients to every parameter, and those of density control.
 
-
-@dataclass(frozen=True, eq=False)
-class Rendered:
-    """What one sweep makes of a camera."""
-
-    center: Tensor
-    """Picture on the background, clamped to [0, 1], [H, W, 3]."""
-    field: Tensor
-    """Residual field, not below its floor, [H, W]."""
-    maps: Tensor
-    """Opacity, luminance, log exposure, support angle, spread, [5, H, W]."""
-    moments: list[float]
-    """Mean and deviation of depth, means of field and residual summary."""
-
-
-def pack_query(view: NativeView, traits: Tensor) -> Tensor:
-    """The values that `render_query` composites, [N, 10]; zero where a Gaussian is not drawn."""
-    values = _native.empty([len(traits), CHANNELS])
-    splats = view._splats
-    _native.pack_query(
-        view._prepared,
-        plain_floats(splats.means),
-        plain_floats(splats.sh),
-        plain_floats(traits),
-        values,
-    )
-    return values
-
-
-def render_query(
-    view: NativeView,
-    traits: Tensor,
-    background: tuple[float, float, float],
-    field_floor: float,
-) -> Rendered:
-    """All ten channels of a query, composited together and finished tile by tile."""
-    height, width = view.camera.height, view.camera.width
-    center, field = _native.empty([height, width, 3]), _native.empty([height, width])
-    maps = _native.empty([MAPS, height, width])
-    splats = view._splats
-    moments = _native.render_query(
-        view._prepared,
-        plain_floats(splats.means),
-        plain_floats(splats.sh),
-        plain_floats(traits),
-        background,
-        field_floor,
-        center,
-        field,
-        maps,
-    )
-    return Rendered(center, field, maps, moments)
-
-
-def summarise_maps(maps: Tensor) -> list[float]:
-    """Mean, 10th and 50th percentile of each map, of the luminance those of its slope."""
-    return _native.summarise_maps(maps)
+    The background enters by linearity: sum w c + (1 - sum w) b = b + sum w (c - b),
+    so it needs no term of its own in the adjoint.
+    """
+    prepared = NativeView(splats, camera)._prepared
+    degree = splats.sh_degree if sh_degree is None else sh_degree
+    colours = native_autograd.colours(prepared, splats, degree)
+    if background is not None:
+        colours = colours - background
+    image = native_autograd.composite(prepared, splats, camera, colours, screen)
+    return image if background is None else image + background

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients of the native renderer, for torch: composite, colours, and the whole picture."""
+"""Gradients of the native renderer for torch: composite, colours and depths."""
 
 from __future__ import annotations
 
@@ -7,21 +7,36 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from splatcert import _native
 from splatcert.camera import Camera
-from splatcert.raster.native import plain_floats, prepare
 from splatcert.splats.gaussians import Splats
+
+
+def plain_floats(tensor: Tensor) -> Tensor:
+    """A detached, contiguous float32 CPU tensor, as the kernels take it."""
+    return _on_cpu(tensor.detach()).contiguous()
+
+
+def _on_cpu(tensor: Tensor) -> Tensor:
+    """A float32 CPU tensor; autograd casts its gradient back to the original type and device."""
+    return tensor.to(device="cpu", dtype=torch.float32)
+
+
+def tracked(*tensors: Tensor) -> bool:
+    """Whether autograd records what is computed from these tensors."""
+    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
 
 
 @dataclass(eq=False)
 class ScreenGradients:
-    """Gradients in the image plane that density control reads after `backward`, in pixels."""
+    """Gradients in the image plane, in pixels; `backward` fills them for density control."""
 
     means2d: Tensor | None = None
     """[N, 2]."""
     absolute: Tensor | None = None
-    """[N, 2], absolute values summed over pixels; filled when `want_absolute`."""
+    """[N, 2], absolute values summed over pixels; filled if `want_absolute`."""
     want_absolute: bool = False
 
 
@@ -42,6 +57,7 @@ class _Composite(torch.autograd.Function):
         return image
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, grad_image):  # type: ignore[override]
         """Gradients of values and of all raw geometry in one sweep."""
         *geometry, values, image = ctx.saved_tensors
@@ -73,6 +89,7 @@ class _Shade(torch.autograd.Function):
         return colours
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, grad_colours):  # type: ignore[override]
         """Through the clamp, the harmonics and the viewing direction."""
         means, sh = ctx.saved_tensors
@@ -83,40 +100,42 @@ class _Shade(torch.autograd.Function):
         return None, grad_means, grad_sh, None
 
 
-def render_differentiable(
+class _Depths(torch.autograd.Function):
+    """Camera z of drawn Gaussians, differentiable in means."""
+
+    @staticmethod
+    def forward(ctx, means, depths, forward):  # type: ignore[override]
+        """Pass on the depths that the view was prepared with."""
+        ctx.save_for_backward(depths, forward)
+        return depths.clone()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad_depths):  # type: ignore[override]
+        """Along the optical axis; a Gaussian that is not drawn has depth zero."""
+        depths, forward = ctx.saved_tensors
+        return (grad_depths * (depths > 0))[:, None] * forward, None, None
+
+
+def composite(
+    prepared: _native.PreparedView,
     splats: Splats,
     camera: Camera,
-    *,
-    background: Tensor | None = None,
-    sh_degree: int | None = None,
+    values: Tensor,
     screen: ScreenGradients | None = None,
 ) -> Tensor:
-    """Colour image [H, W, 3] with gradients to every parameter of the splats.
+    """Composite with gradients to the geometry of the splats and to the values, [H, W, D]."""
+    geometry = (splats.means, splats.quats, splats.log_scales, splats.logit_opacities)
+    inputs = [_on_cpu(tensor) for tensor in (*geometry, values)]
+    return _Composite.apply(prepared, screen, *inputs, camera.height, camera.width)  # type: ignore[return-value]
 
-    The background enters by linearity: sum w c + (1 - sum w) b = b + sum w (c - b),
-    so it needs no term of its own in the adjoint.
-    """
-    prepared = prepare(
-        splats.means,
-        splats.quats,
-        splats.log_scales,
-        splats.logit_opacities,
-        camera,
-        splats.antialiased,
-    )
-    degree = splats.sh_degree if sh_degree is None else sh_degree
-    colours: Tensor = _Shade.apply(prepared, splats.means, splats.sh, degree)  # type: ignore[assignment]
-    if background is not None:
-        colours = colours - background
-    image: Tensor = _Composite.apply(  # type: ignore[assignment]
-        prepared,
-        screen,
-        splats.means,
-        splats.quats,
-        splats.log_scales,
-        splats.logit_opacities,
-        colours,
-        camera.height,
-        camera.width,
-    )
-    return image if background is None else image + background
+
+def colours(prepared: _native.PreparedView, splats: Splats, degree: int) -> Tensor:
+    """Colours towards the camera with gradients to means and harmonics, [N, 3]."""
+    return _Shade.apply(prepared, _on_cpu(splats.means), _on_cpu(splats.sh), degree)  # type: ignore[return-value]
+
+
+def depths(splats: Splats, camera: Camera, found: Tensor) -> Tensor:
+    """The depths `found` by the kernel, [N], with gradients to the means."""
+    forward = torch.from_numpy(camera.forward).to(found)
+    return _Depths.apply(_on_cpu(splats.means), found, forward)  # type: ignore[return-value]

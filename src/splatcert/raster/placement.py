@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which frame a model is in, told by the photographs.
+"""Which frame a model is in, decided by the training photographs.
 
-A trainer may move the world before it starts and not store how. Each frame it may have
-used gives other pictures from the training cameras; the right one shows what was taken.
+A trainer may move the world before it starts without storing how. Each frame that it may have
+used gives different pictures from the training cameras; the right one matches the photographs.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ class SmallPhoto:
     """Share of each pixel that counts, [H, W, 1]."""
 
     def flat(self) -> Tensor:
-        """The one colour that is nearest to all of its pixels, [3]."""
+        """The mean colour of the pixels that count, [3]."""
         return (self.rgb * self.weight).sum((0, 1)) / self.weight.sum().clamp(min=1e-12)
 
 
 @dataclass(frozen=True)
 class PhotoFit:
-    """How well pictures match photographs, as PSNR in decibels over all of them."""
+    """How well renders match photographs: PSNR in dB over all of them."""
 
     psnr: float
     flat: float
-    """What one flat colour per photo reaches: the score of knowing nothing of the scene."""
+    """PSNR of one flat colour per photo, which needs no knowledge of the scene."""
     photos: int
 
     @property
@@ -77,16 +77,16 @@ class FrameFit:
 
     @property
     def name(self) -> str:
-        """Of the candidate."""
+        """Name of the candidate."""
         return self.candidate.name
 
     def restore(self, splats: Splats) -> Splats:
-        """Splats of the model in the capture's frame, if this is the right one."""
+        """The model's splats in the capture's frame, if this candidate is right."""
         return transform_splats(splats, np.linalg.inv(self.candidate.to_model))
 
 
 def sample_photos(views: Sequence[TrainingView]) -> list[SmallPhoto]:
-    """A few training photographs spread over the capture, at most 400 pixels long."""
+    """A few training photographs spread over the capture, at most 400 pixels on the long side."""
     chosen = np.unique(np.linspace(0, len(views) - 1, SAMPLED_VIEWS).round().astype(int))
     return [_reduced(require_labels(views[int(k)], TrainingView)) for k in chosen]
 
@@ -123,7 +123,7 @@ def fit_photos(
 
 
 def _decibels(squared: float, count: float) -> float:
-    """PSNR of a sum of squared errors; at most 120, where float32 ends."""
+    """PSNR of a sum of squared errors; at most 120, the limit of float32."""
     return -10 * log10(max(squared / max(count, 1e-12), 1e-12))
 
 
@@ -135,7 +135,7 @@ def rank_frames(
     background: Colour = BLACK,
     backend: Backend = "cpu",
 ) -> list[FrameFit]:
-    """The candidates by how well the moved splats match the photographs, the best first."""
+    """The candidates by how well the moved splats match the photographs, best first."""
     fits = []
     for candidate in candidates:
         moved = transform_splats(splats, np.linalg.inv(candidate.to_model))
@@ -145,28 +145,28 @@ def rank_frames(
 
 
 def require_frame(fits: Sequence[FrameFit]) -> FrameFit:
-    """The best of several frames, or a refusal when the photographs do not single it out."""
+    """The best of several frames; refused if the photographs do not single it out."""
     best, second = fits[:2]
     numbers = "; ".join(f"{one.name} {one.fit.psnr:.1f}" for one in fits)
     if not best.fit.is_likeness:
         raise FrameError(
-            f"no frame brings the model to the photographs. On {best.fit.photos} training views,\n"
+            f"in no possible frame does the model match {best.fit.photos} training photos.\n"
             f"  PSNR in dB: {numbers}.\n"
-            f"  One flat colour per photo has {best.fit.flat:.1f}.\n"
-            "  The model belongs to another capture, or COLMAP was run again after training."
+            f"  One flat colour per photo reaches {best.fit.flat:.1f}.\n"
+            "  The model belongs to a different capture, or COLMAP was run again after training."
         )
     if best.fit.psnr < second.fit.psnr + CLEAR_LEAD:
         raise FrameError(
-            f"two frames fit the {best.fit.photos} training photographs about equally:\n"
+            f"two frames match {best.fit.photos} training photos about equally well.\n"
             f"  PSNR in dB: {numbers}.\n"
-            "  Load the model with the frame you know: load_splats(path, frame=matrix)."
+            "  If you know the frame, pass it: load_splats(path, frame=matrix)."
         )
     return best
 
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """A model in a capture's frame, how it got there, and what the photographs say to it."""
+    """A model in a capture's frame, how it got there, and how well it matches the photographs."""
 
     splats: Splats
     how: str
@@ -175,19 +175,19 @@ class Placement:
     """PSNR in the next best frame, where there was a choice."""
 
     def words(self) -> str:
-        """One sentence for people."""
+        """The placement as one sentence."""
         photos = f"{self.fit.photos} training photos"
         if not self.fit.is_likeness:
             return (
-                f"{self.how}, but renders do not look like the photos: {self.fit.psnr:.1f} dB on "
-                f"{photos}, where a flat colour has {self.fit.flat:.1f}. The model may be in "
-                "another frame, or of another capture"
+                f"{self.how}, but its renders do not look like the photos: {self.fit.psnr:.1f} dB "
+                f"on {photos}, against {self.fit.flat:.1f} for a flat colour. The model may be in "
+                "a different frame or belong to a different capture"
             )
         rest = "" if self.next_best is None else f", {self.next_best:.1f} in the next best frame"
         return f"{self.how}; {self.fit.psnr:.1f} dB on {photos}{rest}"
 
     def facts(self) -> dict[str, Any]:
-        """The same for scripts."""
+        """The placement as JSON values."""
         return {"how": self.how, **asdict(self.fit), "next_best": self.next_best}
 
 
@@ -202,12 +202,12 @@ def load_for_scene(
         return _rebuilt(load_splats(path, frame="model"), scene, photos, colour, backend)
     splats, how = load_splats(path), "as stored"
     if info.format == "nerfstudio":
-        # nerfstudio's way back ends at the original data; a transforms.json may differ from it.
+        # nerfstudio's transform ends at the original data; a transforms.json may differ from it.
         splats = transform_splats(splats, scene.frame.original_to_scene)
-        how = "taken back by dataparser_transforms.json"
+        how = "moved back by dataparser_transforms.json"
     fit = fit_photos(splats, photos, background=colour, backend=backend)
     if info.format == "ply" and not fit.is_likeness and scene.points is not None:
-        # An export of gsplat's keeps the trainer's frame, and a PLY cannot say so.
+        # gsplat's PLY export keeps the trainer's frame, which a PLY cannot record.
         with suppress(FrameError):
             return _rebuilt(splats, scene, photos, colour, backend)
     return Placement(splats, how, fit)
@@ -216,7 +216,7 @@ def load_for_scene(
 def _rebuilt(
     splats: Splats, scene: Scene, photos: list[SmallPhoto], background: Colour, backend: Backend
 ) -> Placement:
-    """A model taken out of the frame that gsplat's trainer makes from a capture."""
+    """The model moved out of the frame that gsplat's trainer derives from a capture."""
     assert scene.points is not None
     poses = np.linalg.inv([camera.world_to_camera for camera in scene.cameras.values()])
     frames = gsplat_frames(splats, poses, scene.points.xyz)
@@ -229,19 +229,19 @@ def _rebuilt(
 def chosen_background(
     asked: Colour | None, trained: Colour | None, model: Path, scene: Scene | None
 ) -> tuple[str, Colour]:
-    """The colour to render on, and why: the user's, the run's, else `background_of`."""
+    """The background colour and its source: the user, the run, or `background_of`."""
     if asked is not None:
-        return "as asked", asked
+        return "as requested", asked
     if trained is not None:
-        return "as the model was trained", trained
+        return "from the training run", trained
     return background_of(describe_model(model), scene)
 
 
 def background_of(info: ModelInfo, scene: Scene | None) -> tuple[str, Colour]:
-    """The colour behind a model's splats, and why this one."""
+    """The background colour of a model and its source."""
     if info.background is not None:
-        return "as the model was evaluated in training", info.background
+        return "from the model's training settings", info.background
     photos = cast("Colour | None", scene.details.get("background") if scene else None)
     if photos is not None:
-        return "as behind the capture's photos", photos
-    return "the default", BLACK
+        return "as composited behind the photos", photos
+    return "default", BLACK

@@ -16,17 +16,16 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from splatcert import __version__
 from splatcert.camera import Camera
-from splatcert.raster.view import Contributors
+from splatcert.raster.view import RENDERER_VERSION, Contributors, View
 from splatcert.splats.gaussians import Splats
 from splatcert.splats.harmonics import colours
 
 NEAR_PLANE = 0.01
 LOW_PASS = 0.3  # square pixels
 ALPHA_CAP = 0.9900000095367432
-"""0.99 as kernels hold it, in float32: two capped Gaussians then end a pixel in every
-precision, instead of meeting the stop threshold up to a rounding error."""
+"""0.99 in float32, as kernels hold it. Two capped Gaussians then end a pixel in every precision
+instead of meeting the stop threshold up to a rounding error."""
 ALPHA_FLOOR = 1 / 255
 STOP_TRANSMITTANCE = 1e-4
 FOV_MARGIN = 0.3  # of the tangent of half the field of view
@@ -45,12 +44,12 @@ class Footprints:
     covariances: Tensor
     """After the low-pass filter, square pixels, [M, 2, 2]."""
     opacities: Tensor
-    """Peak alpha, after compensation where the splats ask for it, [M]."""
+    """Peak alpha, compensated if the splats are antialiased, [M]."""
     depths: Tensor
     """Camera z, [M]."""
 
     def drawn(self, camera: Camera) -> Tensor:
-        """Which of them can show, [M] bool.
+        """Which of them can be visible, [M] bool.
 
         Beyond the near plane and finite values, alpha must reach its floor at some
         pixel centre: no pixel changes when the others are left out.
@@ -106,7 +105,7 @@ def rotations(quats: Tensor) -> Tensor:
 
 
 def project(splats: Splats, camera: Camera) -> Footprints:
-    """Every Gaussian's footprint, in the order of the splats, also where it cannot show."""
+    """The footprint of every Gaussian in the order of the splats, visible or not."""
     pose = splats.means.new_tensor(camera.world_to_camera)
     turn = pose[:3, :3]
     x, y, z = (splats.means @ turn.T + pose[:3, 3]).unbind(1)
@@ -135,8 +134,8 @@ def _held(slope: Tensor, principal: float, focal: float, size: int) -> Tensor:
     return slope.clamp(-(principal / focal + margin), (size - principal) / focal + margin)
 
 
-class ReferenceView:
-    """Splats seen from one camera; the `View` protocol in dense matrices."""
+class ReferenceView(View):
+    """Splats seen from one camera, in dense matrices."""
 
     def __init__(self, splats: Splats, camera: Camera) -> None:
         self.camera = camera
@@ -162,8 +161,10 @@ class ReferenceView:
         parts = self._pass(lambda w, part, rows: w.mT @ rows[part], image.flatten(0, 1))
         return self._all_rows(torch.stack(parts).sum(0))
 
-    def normal(self, values: Tensor) -> Tensor:
-        """A transposed times A, [N, D] to [N, D], sharing one evaluation of the weights."""
+    def normal(self, values: Tensor, mask: Tensor | None = None) -> Tensor:
+        """A^T M A, [N, D] to [N, D], sharing one evaluation of the weights if there is no mask."""
+        if mask is not None:
+            return super().normal(values, mask)
         self._check(values, (len(self.splats),))
         parts = self._pass(lambda w, part, rows: w.mT @ (w @ rows), values[self.order])
         return self._all_rows(torch.stack(parts).sum(0))
@@ -179,7 +180,7 @@ class ReferenceView:
         return self._all_rows(self.footprints.depths)
 
     def footprint(self) -> Tensor:
-        """Sum of alpha over a Gaussian's pixels, with nothing before it, [N]."""
+        """Sum of alpha over the pixels of each Gaussian, ignoring occlusion, [N]."""
         pixels = self.pixels()
         parts = [transmit(self.footprints.alphas(pixels[part]))[0].sum(0) for part in self.chunks()]
         return self._all_rows(torch.stack(parts).sum(0))
@@ -258,10 +259,10 @@ def near_discontinuity(
 
 
 def renderer_identity() -> dict[str, object]:
-    """What a certificate records of this renderer, and compares before it is used."""
+    """What a certificate records about this renderer."""
     return {
         "name": "splatcert-reference",
-        "version": __version__,
+        "version": RENDERER_VERSION,
         "constants": {
             "near_plane": NEAR_PLANE,
             "low_pass": LOW_PASS,

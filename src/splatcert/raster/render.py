@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The linear renderer as a protocol, and the choice of a back end.
-
-A view of fixed splats is one linear operator A with entries w = alpha * T
-(eq:gs-render): `composite` applies it, `scatter` its transpose, `normal` both.
-"""
+"""The choice of a back end: `open_view` prepares a view, `render` makes one picture."""
 
 from __future__ import annotations
 
@@ -24,7 +20,7 @@ BACKENDS: tuple[Backend, ...] = ("cpu", "reference", "cuda")
 
 
 class BackendError(InputError):
-    """The back end asked for cannot run here."""
+    """The requested back end cannot run here."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +36,7 @@ class Render:
 
 
 def _openers() -> dict[str, Callable[[Splats, Camera], View]]:
-    """Back ends by name; a module is imported only when its back end is asked for."""
+    """Back ends by name; the module of a back end is imported on first use."""
 
     def reference(splats: Splats, camera: Camera) -> View:
         from splatcert.raster.reference import ReferenceView
@@ -75,7 +71,11 @@ def render(
     background: tuple[float, float, float] = (0.0, 0.0, 0.0),
     backend: Backend = "cpu",
 ) -> Render:
-    """Colour, opacity and depth of one view, in one pass."""
+    """Colour, opacity and depth of one view, in one pass.
+
+    All three are differentiable with respect to those parameters of the splats that require
+    gradients, on every back end.
+    """
     view = open_view(splats, camera, backend)
     depths = view.depths()
     ones = torch.ones_like(depths)

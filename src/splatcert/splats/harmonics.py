@@ -8,12 +8,13 @@ columns (Inria, gsplat, nerfstudio, Brush) uses this basis for colour.
 
 from __future__ import annotations
 
-from math import factorial, pi, sqrt
+from math import factorial, isqrt, pi, sqrt
 
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from splatcert.camera import Camera
 from splatcert.splats.gaussians import MAX_SH_DEGREE, SplatsError
 
 SH_CONSTANT = 1 / (2 * sqrt(pi))
@@ -52,6 +53,16 @@ def _norm(l: int, m: int) -> float:
     """Factor that makes harmonic (l, m) orthonormal, with the phase (-1)^m."""
     scale = sqrt((2 * l + 1) / (4 * pi) * factorial(l - m) / factorial(l + m))
     return scale if m == 0 else (-1) ** m * sqrt(2) * scale
+
+
+def directions(means: Tensor, camera: Camera) -> Tensor:
+    """Unit vectors from Gaussians to the camera, [N, 3]."""
+    return normalize(means.new_tensor(camera.centre) - means, dim=1)
+
+
+def basis_towards(means: Tensor, camera: Camera, count: int) -> Tensor:
+    """The first `count` harmonics of the direction from each Gaussian to the camera, [N, K]."""
+    return basis(directions(means, camera), isqrt(count) - 1)
 
 
 def colours(sh: Tensor, means: Tensor, camera_centre: Tensor) -> Tensor:

@@ -189,7 +189,7 @@ class Sight:
         """By opacity and depth."""
         depths = view.depths()
         picture = view.composite(torch.stack([depths, torch.ones_like(depths)], dim=1))
-        total, alpha = picture.cpu().unbind(-1)
+        total, alpha = picture.detach().cpu().unbind(-1)
         opaque = alpha > OPAQUE
         if not opaque.any():
             return cls(0.0, 0.0, 0.0)

@@ -131,7 +131,8 @@ def measure(
     distance = _lpips()
     result = []
     for view in views:
-        picture = render(splats, view.camera, background=background, backend=backend)
+        with torch.no_grad():
+            picture = render(splats, view.camera, background=background, backend=backend)
         image, target = picture.rgb.clamp(0, 1).cpu(), view.image()
         mask = view.mask() if view.has_mask else None
         far = None if distance is None else distance(image, target)

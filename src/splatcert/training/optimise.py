@@ -20,7 +20,7 @@ from splatcert import _native
 from splatcert.camera import Camera
 from splatcert.config import TrainConfig
 from splatcert.errors import InputError
-from splatcert.raster import native
+from splatcert.raster.render import open_view
 from splatcert.scene.roles import TrainingView, require_labels
 from splatcert.scene.scene import Scene
 from splatcert.splats.gaussians import Splats
@@ -191,7 +191,7 @@ class Trainer:
         backdrop = torch.tensor(self.config.background)
         for index in chosen.tolist():
             camera, target, _ = self._labels(require_labels(views[index], TrainingView), step)
-            view = native.NativeView(splats, camera)
+            view = open_view(splats, camera)
             picture = view.composite(view.colours() - backdrop) + backdrop
             error = (picture - target).abs().mean(dim=2)
             low, high = error.min(), error.max()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GAVIS: how visible what is seen was to the training cameras, direction by direction.
+"""GAVIS: how visible a rendered surface was to the training cameras, per direction.
 
 Seen along d by camera t with transmittance T_t, a Gaussian counts as seen along a nearby d'
 by T_t exp(kappa (d . d' - 1)). In harmonics of degree two that kernel is a factor per degree,
@@ -8,8 +8,8 @@ share their sums over views. "Seen at least once" is bounded from below by
 
     V(d) = 1 - (1 - S(d) / P)^P,   S(d) = sum_t T_t exp(kappa (d . d_t - 1)),
 
-over P views. The truncated kernel rings, so S is clamped to [0, P]. At kappa = 64 it is no
-concentration at all: all degrees weigh the same and kappa only keeps V from saturating.
+over P views. The truncated kernel rings, so S is clamped to [0, P]. At kappa = 64 nothing is
+concentrated: all degrees have about the same weight, and kappa only keeps V from saturating.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from torch import Tensor
 
 from splatcert.camera import Camera
 from splatcert.difficulty.descriptor import EPSILON0
-from splatcert.field.operator import directions
 from splatcert.raster.render import open_view
-from splatcert.splats.harmonics import basis
+from splatcert.splats.harmonics import basis, directions
 from splatcert_bench.baselines.baseline import Fitted, Reading
 from splatcert_bench.baselines.visibility_sums import DEGREE, VisibilitySums
 
@@ -40,7 +39,7 @@ def degree_factors(kappa: float) -> list[float]:
 
 
 class VisibilityField:
-    """V of each Gaussian in any direction."""
+    """Visibility V of each Gaussian in any direction."""
 
     def __init__(self, sums: VisibilitySums, kappa: float) -> None:
         factors = [f for l, f in enumerate(degree_factors(kappa)) for _ in range(2 * l + 1)]
@@ -54,7 +53,7 @@ class VisibilityField:
 
 
 class Visibility:
-    """1 - V, composited; what no camera saw and where nothing stands count as invisible."""
+    """1 - V, composited; unseen Gaussians and empty pixels count as invisible."""
 
     reading: ClassVar[Reading | None] = None
 
@@ -63,7 +62,7 @@ class Visibility:
         self.field = VisibilityField(fitted.visibility, kappa)
 
     def map(self, camera: Camera) -> Tensor:
-        """[H, W], from epsilon0 to 1."""
+        """Invisibility of each pixel, from epsilon0 to 1, [H, W]."""
         splats = self._fitted.observed.splats
         view = open_view(splats, camera, self._fitted.backend)
         seen = self.field.towards(directions(splats.means, camera))

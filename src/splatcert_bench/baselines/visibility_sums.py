@@ -10,14 +10,12 @@ import torch
 from torch import Tensor
 
 from splatcert.camera import Camera
-from splatcert.field.operator import harmonics
-from splatcert.raster.native import NativeView
-from splatcert.raster.reference import ReferenceView
-from splatcert.raster.render import Backend
+from splatcert.raster.render import Backend, open_view
 from splatcert.splats.gaussians import Splats
+from splatcert.splats.harmonics import basis_towards
 
 DEGREE = 2
-"""Of the directional basis, as published."""
+"""Degree of the directional basis, as published."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,18 +23,17 @@ class VisibilitySums:
     """Sums over training views."""
 
     moments: Tensor
-    """Of T phi(d), with d from the Gaussian to the camera, float64 [N, 9]."""
+    """Sums of T phi(d), with d from the Gaussian to the camera, float64 [N, 9]."""
     views: int
-    """How many training views there are."""
+    """Number of training views."""
 
 
 def footprint_transmittance(splats: Splats, camera: Camera, backend: Backend = "cpu") -> Tensor:
-    """Transmittance of each Gaussian averaged over its footprint; 0 where it shows nowhere, [N].
+    """Mean transmittance of each Gaussian over its footprint; 0 where it is not visible, [N].
 
-    GPUs use the CPU's renderer here: gsplat has no sum of alphas.
+    On a GPU the CPU renderer computes both sums, because gsplat has no sum of alphas.
     """
-    opener = ReferenceView if backend == "reference" else NativeView
-    view = opener(splats, camera)
+    view = open_view(splats, camera, "cpu" if backend == "cuda" else backend)
     ones = torch.ones(camera.height, camera.width, 1, dtype=splats.means.dtype)
     weights, alphas = view.scatter(ones)[:, 0], view.footprint()
     shown = alphas > 0
@@ -46,10 +43,10 @@ def footprint_transmittance(splats: Splats, camera: Camera, backend: Backend = "
 def add_up_visibility(
     splats: Splats, cameras: Sequence[Camera], backend: Backend = "cpu"
 ) -> VisibilitySums:
-    """One sweep over the training cameras; photos are not looked at."""
+    """Sweep over the training cameras once, without their photos."""
     bases = (DEGREE + 1) ** 2
     moments = torch.zeros(len(splats), bases, dtype=torch.float64)
     for camera in cameras:
         free = footprint_transmittance(splats, camera, backend)
-        moments += (free[:, None] * harmonics(splats.means, camera, bases)).double()
+        moments += (free[:, None] * basis_towards(splats.means, camera, bases)).double()
     return VisibilitySums(moments, len(cameras))

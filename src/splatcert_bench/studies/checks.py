@@ -11,11 +11,12 @@ import torch
 from torch import Tensor
 
 from splatcert.camera import Camera
-from splatcert.field.fitted_scene import finish, pack, summarise
-from splatcert.field.operator import directions
+from splatcert.difficulty.descriptor import EPSILON0
+from splatcert.raster.query_maps import finish
 from splatcert.raster.render import open_view
 from splatcert.raster.view import View
 from splatcert.scene.scene import Scene
+from splatcert.splats.harmonics import directions
 from splatcert_bench.baselines.baseline import Fitted
 from splatcert_bench.baselines.gavis import KAPPAS, VisibilityField
 from splatcert_bench.studies.study import DIRECTIONS
@@ -36,13 +37,13 @@ def packing(fitted: Fitted, cameras: list[Camera]) -> dict[str, float]:
     background = fitted.observed.background
     for camera in cameras:
         view = open_view(fitted.observed.splats, camera, fitted.backend)
-        values = pack(view, fitted.observed)
+        values = view.pack(fitted.observed.traits)
         images = view.composite(values), separate_passes(view, values)
-        one, four = (finish(image, background) for image in images)
+        one, four = (finish(image, background, EPSILON0) for image in images)
         for a, b in ((one.field, four.field), (images[0][..., 3], images[1][..., 3])):
             maps = max(maps, _difference(a.double(), b.double()))
         numbers = [
-            torch.tensor([*summarise(found.maps), *found.moments], dtype=torch.float64)
+            torch.tensor([*found.statistics, *found.moments], dtype=torch.float64)
             for found in (one, four)
         ]
         features = max(features, _difference(*numbers))
@@ -123,7 +124,7 @@ def measure_latency(fitted: Fitted, cameras: Sequence[Camera], repeats: int) -> 
 
 def _ways(fitted: Fitted, camera: Camera) -> Mapping[str, Callable[[], object]]:
     observed, splats = fitted.observed, fitted.observed.splats
-    values = pack(open_view(splats, camera, fitted.backend), observed)
+    values = open_view(splats, camera, fitted.backend).pack(observed.traits)
 
     def colour() -> None:
         view = open_view(splats, camera, fitted.backend)
