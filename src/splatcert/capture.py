@@ -25,7 +25,7 @@ from splatcert.scene.load import load_scene
 from splatcert.scene.scene import Scene
 from splatcert.splats.files import Split, describe_model
 from splatcert.storage.schema import from_plain
-from splatcert.storage.whole import ordinary
+from splatcert.storage.whole import require_regular_file
 
 Colour = tuple[float, float, float]
 HOW_TO_HOLD_OUT = (
@@ -68,7 +68,7 @@ def training_of(model: Path) -> Training:
 def _own_run(path: Path) -> Training:
     """A run of `splatcert train`."""
     try:
-        record: Any = json.loads(ordinary(path).read_text())
+        record: Any = json.loads(require_regular_file(path).read_text())
         request = record["request"]
         names = {key: tuple(map(str, request[key])) for key in ("training_views", "held_out_views")}
         sides = [int(side) for size in request["sizes"] for side in size]

@@ -18,7 +18,7 @@ from splatcert.scene.scene import Scene
 from splatcert.splats.files import load_splats
 from splatcert.splats.gaussians import Splats
 from splatcert.splats.transform import FrameError
-from splatcert.storage.whole import ordinary, write_text_whole
+from splatcert.storage.whole import require_regular_file, write_text_whole
 
 PLACES = "places.json"
 """Beside a certificate: where capture and model were. A hint that nothing rests on: a model is
@@ -45,7 +45,7 @@ def remember_places(certificate: Path, data: Path, model: Path) -> None:
 def remembered(certificate: Path, what: str) -> Path | None:
     """The place of the `data` or `model` of a certificate, if it is known and still there."""
     try:
-        with ordinary(certificate / PLACES).open("rb") as file:
+        with require_regular_file(certificate / PLACES).open("rb") as file:
             place = json.loads(file.read(LONGEST_PLACES))[what]
         path = Path(os.path.normpath(certificate / place))
         return path if path.exists() else None

@@ -27,7 +27,7 @@ from splatcert.conformal.levels import LevelError, parse_level
 from splatcert.difficulty.descriptor import FEATURE_NAMES, SchemaError, check_schema
 from splatcert.difficulty.factor import LAMBDA_GRID
 from splatcert.errors import InputError
-from splatcert.storage.whole import ordinary, write_text_whole
+from splatcert.storage.whole import require_regular_file, write_text_whole
 
 FORMAT = "splatcert view predictor"
 VERSION = 2
@@ -212,7 +212,7 @@ def predictor_from_json(content: object, where: str) -> ViewPredictor:
 
 def _read(path: Path) -> object:
     try:
-        if ordinary(path).stat().st_size > MAX_BYTES:
+        if require_regular_file(path).stat().st_size > MAX_BYTES:
             raise PredictorError(f"{path} is too large for a view predictor")
         return json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -23,7 +23,7 @@ import yaml
 from torch import Tensor
 
 from splatcert.splats.gaussians import SplatsError
-from splatcert.storage.whole import ordinary
+from splatcert.storage.whole import require_regular_file
 
 MAX_TEXT_BYTES = 64 << 20
 MAX_CONFIG_BYTES = 1 << 20
@@ -43,7 +43,7 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     Archives are mapped, so the optimiser state that trainers store along is not read.
     """
     try:
-        with ordinary(path).open("rb") as file:
+        with require_regular_file(path).open("rb") as file:
             mapped = file.read(len(ZIP_MAGIC)) == ZIP_MAGIC
         with _numpy_scalars_allowed(), catch_warnings():
             simplefilter("ignore")  # about kinds of tensors that are refused anyway
@@ -192,7 +192,7 @@ def load_json(path: Path) -> Any:
 
 def _read_text(path: Path, limit: int) -> str:
     try:
-        size = ordinary(path).stat().st_size
+        size = require_regular_file(path).stat().st_size
         if size > limit:
             raise ForeignFileError(f"{path}: {size} bytes, more than the {limit} one expects here")
         return path.read_text(encoding="utf-8", errors="replace")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
-from splatcert.storage.whole import ArtefactError, ordinary, replacing
+from splatcert.storage.whole import ArtefactError, replacing, require_regular_file
 
 MAX_BYTES = 1 << 26
 """Largest archive that is unpacked unless said otherwise; a thousand views take a megabyte."""
@@ -55,7 +55,7 @@ def read_archive(path: Path, what: str, max_bytes: int = MAX_BYTES) -> dict[str,
 
 def _check_claims(path: Path, max_bytes: int) -> None:
     """Refuse an archive that unpacks to too much, or whose arrays claim more than is there."""
-    with zipfile.ZipFile(ordinary(path)) as packed:
+    with zipfile.ZipFile(require_regular_file(path)) as packed:
         members = packed.infolist()
         size = sum(member.file_size for member in members)
         if size > max_bytes:

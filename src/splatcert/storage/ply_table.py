@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatcert.errors import InputError
-from splatcert.storage.whole import ordinary
+from splatcert.storage.whole import require_regular_file
 
 MAX_HEADER_LINE = 4096
 MAX_HEADER_LINES = 20_000
@@ -105,7 +105,7 @@ class Header:
 def read_header(path: Path) -> Header:
     """Parse the header alone; the body is not touched."""
     try:
-        with ordinary(path).open("rb") as file:
+        with require_regular_file(path).open("rb") as file:
             lines, body_start = _header_lines(file, path)
             size = os.fstat(file.fileno()).st_size
     except OSError as error:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatcert.errors import InputError
-from splatcert.storage.whole import ordinary
+from splatcert.storage.whole import require_regular_file
 
 Kind = TypeVar("Kind")
 MAX_DIGITS = 100
@@ -221,7 +221,7 @@ class Source:
 
 def load_json(path: Path) -> Source:
     """Parse a JSON object of a size that is still a description and not an attack."""
-    size = ordinary(path).stat().st_size
+    size = require_regular_file(path).stat().st_size
     if size > MAX_JSON:
         raise TransformsError(
             f"{path} has {size} bytes; a description of photos has at most {MAX_JSON}.\n"

@@ -30,7 +30,7 @@ from splatcert.scene.scene import Scene
 from splatcert.splats.files import save_ply
 from splatcert.splats.gaussians import Splats
 from splatcert.storage.arrays import write_tensors
-from splatcert.storage.whole import file_hash, ordinary, owned_folder, write_text_whole
+from splatcert.storage.whole import file_hash, owned_folder, require_regular_file, write_text_whole
 from splatcert.training.density import DensityStats
 from splatcert.training.optimise import Progress, Trainer
 from splatcert.training.table import GaussianTable
@@ -88,7 +88,7 @@ class TrainingRun:
         if not self._record.exists():
             return None
         try:
-            record = json.loads(ordinary(self._record).read_text())
+            record = json.loads(require_regular_file(self._record).read_text())
         except (ValueError, RecursionError) as error:
             raise RunError(
                 f"{self._record} is not JSON: {error}.\n  Remove it, or choose another folder."
@@ -157,7 +157,7 @@ class TrainingRun:
         if not self._checkpoint.exists():
             return trainer
         try:
-            with safe_open(ordinary(self._checkpoint), framework="pt") as file:
+            with safe_open(require_regular_file(self._checkpoint), framework="pt") as file:
                 step = int((file.metadata() or {})["step"])
                 tensors = {name: file.get_tensor(name) for name in file.keys()}
             if not 0 < step < self.config.iterations:

@@ -20,7 +20,7 @@ from splatcert.config import LARGEST_COUNT, LARGEST_SEED
 from splatcert.conformal.levels import parse_level
 from splatcert.errors import InputError
 from splatcert.storage.arrays import LONGEST_REASON, UNUSABLE
-from splatcert.storage.whole import ArtefactError, ordinary, replacing, write_text_whole
+from splatcert.storage.whole import ArtefactError, replacing, require_regular_file, write_text_whole
 from splatcert_bench.site.charts import CHARTS, Chart
 from splatcert_bench.site.page import results_page
 from splatcert_bench.site.panels import PANELS, Panel
@@ -187,7 +187,7 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 def read_json(path: Path, kind: str) -> dict[str, Any]:
     """Read results or times that were written here."""
     try:
-        if ordinary(path).stat().st_size > MAX_BYTES:
+        if require_regular_file(path).stat().st_size > MAX_BYTES:
             raise ValueError(f"it has more than {MAX_BYTES} bytes")
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -17,7 +17,7 @@ from splatcert.scene.readers.colmap import find_model, lens_of, read_colmap
 from splatcert.scene.readers.colmap_text import text_model
 from splatcert.scene.readers.transforms import read_frames
 from splatcert.storage.schema import MAX_JSON, load_json
-from splatcert.storage.whole import ordinary, write_text_whole
+from splatcert.storage.whole import require_regular_file, write_text_whole
 
 KNOWN = (
     "  Known are cameras.json (Inria's, or ours), transforms.json, and a COLMAP reconstruction\n"
@@ -81,7 +81,7 @@ def read_camera_list(path: Path) -> dict[str, Camera]:
     have no principal point: it is in the middle unless `cx` and `cy` are there.
     """
     try:
-        if ordinary(path).stat().st_size > MAX_JSON:
+        if require_regular_file(path).stat().st_size > MAX_JSON:
             raise CameraListError(f"{path} has more than {MAX_JSON} bytes: is it the right file?")
         entries = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -15,7 +15,7 @@ import numpy as np
 
 from splatcert.scene.dataset import SparsePoints, Tracks
 from splatcert.scene.readers.colmap import MODELS, ColmapCamera, ColmapError, ColmapImage
-from splatcert.storage.whole import ordinary
+from splatcert.storage.whole import require_regular_file
 
 COUNT = Struct("<Q")
 CAMERA = Struct("<IiQQ")
@@ -40,7 +40,7 @@ class _Bytes:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.data = ordinary(path).read_bytes()
+        self.data = require_regular_file(path).read_bytes()
         self.at = 0
 
     @property

@@ -13,7 +13,7 @@ from scipy.spatial.transform import Rotation
 from splatcert.camera import Camera
 from splatcert.scene.dataset import SparsePoints, Tracks
 from splatcert.scene.readers.colmap import MODELS, ColmapCamera, ColmapError, ColmapImage
-from splatcert.storage.whole import ordinary
+from splatcert.storage.whole import require_regular_file
 
 PARAMETERS = dict(MODELS.values())
 STATED = re.compile(r"#\s*Number of (?:cameras|images|points):\s*(\d{1,19})")
@@ -25,7 +25,7 @@ class _Lines:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            self.lines = ordinary(path).read_text(encoding="utf-8").splitlines()
+            self.lines = require_regular_file(path).read_text(encoding="utf-8").splitlines()
         except UnicodeDecodeError:
             raise ColmapError(
                 f"{path} is not text.\n  If it is a binary model, name it {path.stem}.bin."
