@@ -11,7 +11,7 @@ from scene_writers import cloud, edit_json, photo, ply, ring, write_transforms
 from splatcert.errors import InputError
 from splatcert.scene.dataset import PointsError, read_ply_points
 from splatcert.scene.load import load_scene
-from splatcert.storage.schema import TransformsError
+from splatcert.storage.schema import JsonError
 
 PINHOLE = {"fl_x": 50.0, "fl_y": 51.0, "cx": 30.0, "cy": 25.0, "w": 64, "h": 48}
 SIZED = {"w": 64, "h": 48}
@@ -202,14 +202,14 @@ def test_own_split_of_the_file(tmp_path):
 def test_wrong_splits_of_the_file_are_refused(tmp_path):
     names = write_transforms(tmp_path, ring(4), meta=PINHOLE)
     edit_json(tmp_path / "transforms.json", lambda m: m.update(test_filenames=["images/no.png"]))
-    with pytest.raises(TransformsError, match=r"names no frame: images/no\.png"):
+    with pytest.raises(JsonError, match=r"names no frame: images/no\.png"):
         load_scene(tmp_path)
     both = {"train_filenames": names, "test_filenames": names[:1]}
     edit_json(tmp_path / "transforms.json", lambda m: m.update(both))
-    with pytest.raises(TransformsError, match=r"both for training and held out: images/frame_00"):
+    with pytest.raises(JsonError, match=r"both for training and held out: images/frame_00"):
         load_scene(tmp_path)
     edit_json(tmp_path / "transforms.json", lambda m: m.update(test_filenames="images"))
-    with pytest.raises(TransformsError, match="must be a list"):
+    with pytest.raises(JsonError, match="must be a list"):
         load_scene(tmp_path)
 
 
@@ -272,13 +272,13 @@ def test_every_truncation_of_the_file_is_refused(tmp_path):
     whole = path.read_text()
     for length in range(0, len(whole), 7):
         path.write_text(whole[:length])
-        with pytest.raises(TransformsError, match="not valid JSON"):
+        with pytest.raises(JsonError, match="not valid JSON"):
             load_scene(tmp_path)
     path.write_text("[" * 200_000)
-    with pytest.raises(TransformsError, match="not valid JSON"):
+    with pytest.raises(JsonError, match="not valid JSON"):
         load_scene(tmp_path)
     path.write_text(json.dumps([1]))
-    with pytest.raises(TransformsError, match="JSON object"):
+    with pytest.raises(JsonError, match="JSON object"):
         load_scene(tmp_path)
 
 
@@ -351,7 +351,7 @@ def test_blender_held_out_photos_may_be_missing(tmp_path):
 def test_blender_photos_on_both_sides_are_refused(tmp_path):
     write_blender(tmp_path)
     (tmp_path / "transforms_test.json").write_text((tmp_path / "transforms_train.json").read_text())
-    with pytest.raises(TransformsError, match="5 photos are both for training and held out"):
+    with pytest.raises(JsonError, match="5 photos are both for training and held out"):
         load_scene(tmp_path)
 
 

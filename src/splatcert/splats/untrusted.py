@@ -8,7 +8,6 @@ a checkpoint is a pickle. A model from the internet must not be able to do any o
 from __future__ import annotations
 
 import ast
-import json
 import math
 import re
 from collections.abc import Mapping
@@ -26,6 +25,7 @@ from splatcert.splats.gaussians import SplatsError
 from splatcert.storage.whole import require_regular_file
 
 MAX_TEXT_BYTES = 64 << 20
+"""Largest JSON file beside a model."""
 MAX_CONFIG_BYTES = 1 << 20
 MAX_CONFIG_ENTRIES = 1 << 20
 MAX_CONFIG_NUMBER = 1 << 63
@@ -179,15 +179,6 @@ def load_namespace(path: Path) -> dict[str, Any]:
         except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
             continue
     return settings
-
-
-def load_json(path: Path) -> Any:
-    """A JSON file of bounded size."""
-    text = _read_text(path, MAX_TEXT_BYTES)
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ForeignFileError(f"{path}: not readable as JSON ({error})") from None
 
 
 def _read_text(path: Path, limit: int) -> str:

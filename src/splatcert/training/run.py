@@ -30,6 +30,7 @@ from splatcert.scene.scene import Scene
 from splatcert.splats.files import save_ply
 from splatcert.splats.gaussians import Splats
 from splatcert.storage.arrays import write_tensors
+from splatcert.storage.schema import read_json
 from splatcert.storage.whole import file_hash, owned_folder, require_regular_file, write_text_whole
 from splatcert.training.density import DensityStats
 from splatcert.training.optimise import Progress, Trainer
@@ -87,12 +88,7 @@ class TrainingRun:
         """The stored request and result, or None in a fresh folder."""
         if not self._record.exists():
             return None
-        try:
-            record = json.loads(require_regular_file(self._record).read_text())
-        except (ValueError, RecursionError) as error:
-            raise RunError(
-                f"{self._record} is not JSON: {error}.\n  Remove it, or choose another folder."
-            ) from error
+        record = read_json(self._record, "training record", raises=RunError)
         request = record.get("request") if isinstance(record, dict) else None
         if not isinstance(request, dict) or not isinstance(request.get("config"), dict):
             raise RunError(

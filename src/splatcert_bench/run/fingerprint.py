@@ -20,6 +20,7 @@ from typing import Any
 from splatcert import __version__
 from splatcert.certificate.hashes import canonical
 from splatcert.field.fit import one_torch_thread
+from splatcert.storage.schema import JsonError, read_json
 from splatcert.storage.whole import file_hash, locked, write_text_whole
 
 
@@ -118,10 +119,10 @@ def write_stamp(stamps: Path, task: Task, fingerprint: str, seconds: float) -> N
 def read_stamp(stamps: Path, name: str) -> Stamp | None:
     """The stamp of a job; one that cannot be read is as good as none."""
     try:
-        content = json.loads((stamps / f"{_file(name)}.json").read_text())
+        content = read_json(stamps / f"{_file(name)}.json", "stamp")
         parts = {key: content[key] for key in ("fingerprint", "outputs", "sizes", "seconds")}
         return Stamp(**parts)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (JsonError, KeyError, TypeError):
         return None
 
 

@@ -16,8 +16,8 @@ from splatcert.scene.dataset import Shot
 from splatcert.scene.readers.colmap import find_model, lens_of, read_colmap
 from splatcert.scene.readers.colmap_text import text_model
 from splatcert.scene.readers.transforms import read_frames
-from splatcert.storage.schema import MAX_JSON, load_json
-from splatcert.storage.whole import require_regular_file, write_text_whole
+from splatcert.storage.schema import load_json, read_json
+from splatcert.storage.whole import write_text_whole
 
 KNOWN = (
     "  Known are cameras.json (Inria's, or ours), transforms.json, and a COLMAP reconstruction\n"
@@ -39,7 +39,7 @@ def read_cameras(path: Path) -> dict[str, Camera]:
     if path.suffix != ".json":
         raise CameraListError(f"{path} is no file of cameras.\n{KNOWN}")
     if path.name.startswith("transforms"):
-        return _pinholes(read_frames(load_json(path), lambda folder, file: None))
+        return _pinholes(read_frames(load_json(path, "transforms file"), lambda folder, file: None))
     return read_camera_list(path)
 
 
@@ -80,16 +80,7 @@ def read_camera_list(path: Path) -> dict[str, Camera]:
     `rotation` is camera-to-world in OpenCV axes and `position` the centre. Inria's files
     have no principal point: it is in the middle unless `cx` and `cy` are there.
     """
-    try:
-        if require_regular_file(path).stat().st_size > MAX_JSON:
-            raise CameraListError(f"{path} has more than {MAX_JSON} bytes: is it the right file?")
-        entries = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise CameraListError(f"cannot read {path}: {error.strerror}.") from None
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise CameraListError(f"{path} is not JSON: {error}.") from None
+    entries = read_json(path, "list of cameras", allow_nan=True, raises=CameraListError)
     if not isinstance(entries, list) or not entries:
         raise CameraListError(
             f"{path} is not a list of cameras.\n"
