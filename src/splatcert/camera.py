@@ -6,15 +6,12 @@ from __future__ import annotations
 import hashlib
 import struct
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from splatcert.errors import InputError
-
-if TYPE_CHECKING:
-    pass
 
 MAX_SIDE = 1 << 16
 MAX_PIXELS = 1 << 27
@@ -28,7 +25,28 @@ class CameraError(InputError):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Camera:
+class PixelGrid:
+    """Intrinsics in pixels: what a camera and a lens have in common."""
+
+    fx: float
+    fy: float
+    cx: float
+    cy: float
+    width: int
+    height: int
+
+    def resized(self: Grid, width: int, height: int) -> Grid:
+        """The same camera or lens on another pixel grid."""
+        sx, sy = width / self.width, height / self.height
+        scaled = {"fx": self.fx * sx, "fy": self.fy * sy, "cx": self.cx * sx, "cy": self.cy * sy}
+        return replace(self, **scaled, width=width, height=height)
+
+
+Grid = TypeVar("Grid", bound=PixelGrid)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Camera(PixelGrid):
     """World-to-camera pose in OpenCV axes (x right, y down, z forward) and intrinsics.
 
     Pixel (column i, row j) has its centre at (i + 0.5, j + 0.5); the principal
@@ -37,12 +55,6 @@ class Camera:
 
     world_to_camera: NDArray[np.float64]
     """Rigid transform, [4, 4]."""
-    fx: float
-    fy: float
-    cx: float
-    cy: float
-    width: int
-    height: int
 
     def __post_init__(self) -> None:
         pose = np.array(self.world_to_camera, dtype=np.float64)
@@ -109,19 +121,6 @@ class Camera:
     def cropped(self, width: int, height: int) -> Camera:
         """The same camera with only the first columns and rows of its pixels."""
         return replace(self, width=width, height=height)
-
-    def resized(self, width: int, height: int) -> Camera:
-        """The same camera on another pixel grid."""
-        sx, sy = width / self.width, height / self.height
-        return replace(
-            self,
-            fx=self.fx * sx,
-            fy=self.fy * sy,
-            cx=self.cx * sx,
-            cy=self.cy * sy,
-            width=width,
-            height=height,
-        )
 
 
 POSE_NUMBERS = 12

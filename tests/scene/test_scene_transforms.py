@@ -11,6 +11,7 @@ from scene_writers import cloud, edit_json, photo, ply, ring, write_transforms
 from splatcert.errors import InputError
 from splatcert.scene.dataset import PointsError, read_ply_points
 from splatcert.scene.load import load_scene
+from splatcert.storage.ply_table import PlyError
 from splatcert.storage.schema import JsonError
 
 PINHOLE = {"fl_x": 50.0, "fl_y": 51.0, "cx": 30.0, "cy": 25.0, "w": 64, "h": 48}
@@ -159,17 +160,32 @@ def test_damaged_clouds_are_refused(tmp_path, layout):
     # The last byte of a text is its final line break.
     for length in range(0, len(whole) - (2 if layout == "ascii" else 0), 3):
         path.write_bytes(whole[:length])
-        with pytest.raises(PointsError):
+        with pytest.raises(PlyError):
             read_ply_points(path)
     path.write_bytes(whole.replace(b"vertex 7", b"vertex 99999999999"))
-    with pytest.raises(PointsError, match="declares 99999999999 points"):
+    with pytest.raises(PlyError, match="99999999999 rows of vertex"):
         read_ply_points(path)
     path.write_bytes(whole.replace(b"property float z", b"property float depth"))
     with pytest.raises(PointsError, match="no property 'z'"):
         read_ply_points(path)
     path.write_bytes(whole.replace(b"property float z", b"property quad z"))
-    with pytest.raises(PointsError, match="type 'quad'"):
+    with pytest.raises(PlyError, match="quad z': unknown property type"):
         read_ply_points(path)
+
+
+def test_a_cloud_may_be_empty_and_write_whole_numbers_as_decimals(tmp_path):
+    header = "ply\nformat ascii 1.0\nelement vertex {}\n"
+    header += "".join(f"property float {n}\n" for n in "xyz")
+    header += "".join(f"property uchar {n}\n" for n in ("red", "green", "blue")) + "end_header\n"
+    path = tmp_path / "p.ply"
+    path.write_text(header.format(0))
+    assert len(read_ply_points(path)) == 0
+    path.write_text(header.format(1) + "1 2 3 128.0 0 255\n")
+    assert read_ply_points(path).rgb.tolist() == [[128, 0, 255]]
+    for wrong in ("256", "-1", "0.5", "nan"):
+        path.write_text(header.format(1) + f"1 2 3 128 0 {wrong}\n")
+        with pytest.raises(PlyError, match="blue cannot be"):
+            read_ply_points(path)
 
 
 def test_clouds_without_colours_are_grey(tmp_path):

@@ -125,7 +125,7 @@ class Scene:
             points = {
                 "count": len(self.points),
                 "mean reprojection error": float(known.mean()) if len(known) else None,
-                "tracks": self.points.tracks is not None,
+                "tracks": self.points.has_tracks,
             }
         return {
             "path": str(self.path),

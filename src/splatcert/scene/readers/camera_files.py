@@ -13,6 +13,7 @@ import numpy as np
 from splatcert.camera import Camera
 from splatcert.errors import InputError
 from splatcert.scene.dataset import Shot
+from splatcert.scene.lens import INTRINSICS
 from splatcert.scene.readers.colmap import find_model, lens_of, read_colmap
 from splatcert.scene.readers.colmap_text import text_model
 from splatcert.scene.readers.transforms import read_frames
@@ -102,24 +103,16 @@ def _camera(entry: Any, where: str) -> tuple[str, Camera]:
     try:
         rotation = np.array(entry["rotation"], dtype=np.float64).reshape(3, 3)
         centre = np.array(entry["position"], dtype=np.float64).reshape(3)
-        fx, fy = float(entry["fx"]), float(entry["fy"])
-        width, height = int(entry["width"]), int(entry["height"])
-        cx, cy = float(entry.get("cx", width / 2)), float(entry.get("cy", height / 2))
+        size = {side: int(entry[side]) for side in ("width", "height")}
+        middle = {"cx": size["width"] / 2, "cy": size["height"] / 2}
+        lens = {name: float({**middle, **entry}[name]) for name in INTRINSICS}
     except (TypeError, ValueError, OverflowError) as error:
         raise CameraListError(f"{where}: {error}.") from None
     pose = np.eye(4)
     with np.errstate(over="ignore", invalid="ignore"):  # the camera refuses what is not finite
         pose[:3, :3], pose[:3, 3] = rotation.T, -rotation.T @ centre
     try:
-        camera = Camera(
-            world_to_camera=pose,
-            fx=fx,
-            fy=fy,
-            cx=cx,
-            cy=cy,
-            width=width,
-            height=height,
-        )
+        camera = Camera(world_to_camera=pose, **lens, **size)
     except InputError as error:
         raise CameraListError(f"{where}: {error}") from None
     return str(entry["img_name"]), camera

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from splatcert.errors import InputError
 from splatcert.scene.dataset import SparsePoints
-from splatcert.scene.lens import Lens, LensError
+from splatcert.scene.lens import INTRINSICS, Lens, LensError
 
 MODEL_FOLDERS = ("sparse/0", "sparse", "colmap/sparse/0", ".")
 """Where a reconstruction is looked for below a dataset, in this order."""
@@ -149,8 +149,7 @@ def read_colmap(folder: Path | str, *, observations: bool = False) -> ColmapMode
     images = reader.read_images(folder / f"images.{suffix}", observations=observations)
     _check(folder / f"images.{suffix}", cameras, images)
     points_file = folder / f"points3D.{suffix}"
-    names = {image.id: image.name for image in images}
-    points = reader.read_points(points_file, names) if points_file.is_file() else None
+    points = reader.read_points(points_file) if points_file.is_file() else None
     if points is not None:
         points.check_finite(points_file)
     return ColmapModel(folder, cameras, tuple(sorted(images, key=lambda i: i.name)), points)
@@ -200,7 +199,7 @@ def lens_of(camera: ColmapCamera, folder: Path, photos: Path) -> Lens:
     params = list(camera.params)
     if camera.model in ONE_FOCAL:
         params.insert(0, params[0])
-    fx, fy, cx, cy, *distortion = params
+    intrinsics, distortion = dict(zip(INTRINSICS, params, strict=False)), params[4:]
     kind = "pinhole"
     if camera.model in BROWN:
         kind, distortion = "brown", distortion + [0.0] * max(0, 4 - len(distortion))
@@ -208,10 +207,7 @@ def lens_of(camera: ColmapCamera, folder: Path, photos: Path) -> Lens:
         kind, distortion = "fisheye", distortion + [0.0] * (4 - len(distortion))
     try:
         return Lens(
-            fx=fx,
-            fy=fy,
-            cx=cx,
-            cy=cy,
+            **intrinsics,
             width=camera.width,
             height=camera.height,
             kind=kind,
