@@ -21,7 +21,6 @@ from torch import Tensor
 
 from splatcert.camera import Camera
 from splatcert.raster.render import Backend
-from splatcert.scene.pixels import FilePixels
 from splatcert.scene.roles import LabelledView
 from splatcert.splats.gaussians import Splats
 from splatcert.storage.whole import file_hash
@@ -73,8 +72,7 @@ def label_hash(view: LabelledView) -> str:
 
 def photo_file_hash(view: LabelledView) -> str | None:
     """The photograph's file as it lies on disk; None for pictures that were never one."""
-    source = view.source
-    return file_hash(source.photo.path) if isinstance(source, FilePixels) else None
+    return None if view.source.path is None else file_hash(view.source.path)
 
 
 class Mark(NamedTuple):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, Protocol, TypeVar, overload, runtime_checkable
 
 from torch import Tensor
@@ -29,6 +30,11 @@ class LabelError(InputError):
 @runtime_checkable
 class PixelSource(Protocol):
     """Where a labelled view gets its pixels from."""
+
+    @property
+    def path(self) -> Path | None:
+        """The photo's file; None for pixels that never were one."""
+        ...
 
     @property
     def has_mask(self) -> bool:
@@ -125,7 +131,7 @@ def require_labels(view: LabelledView, *roles: type[LabelledView]) -> LabelledVi
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerEntry:
+class LabelUse:
     """One hand-over of held-out labels."""
 
     order: int
@@ -148,16 +154,16 @@ class LabelLedger:
     __slots__ = ("_entries",)
 
     def __init__(self) -> None:
-        self._entries: list[LedgerEntry] = []
+        self._entries: list[LabelUse] = []
 
-    def record(self, purpose: Purpose, by: str, views: Sequence[str]) -> LedgerEntry:
+    def record(self, purpose: Purpose, by: str, views: Sequence[str]) -> LabelUse:
         """Add one hand-over."""
-        entry = LedgerEntry(len(self._entries), purpose, by, tuple(views))
+        entry = LabelUse(len(self._entries), purpose, by, tuple(views))
         self._entries.append(entry)
         return entry
 
     @property
-    def entries(self) -> tuple[LedgerEntry, ...]:
+    def entries(self) -> tuple[LabelUse, ...]:
         """All hand-overs so far."""
         return tuple(self._entries)
 

@@ -32,6 +32,8 @@ class TensorPixels:
     """[H, W, 3], float32 in [0, 1]."""
     counted: Tensor | None = None
     """[H, W], bool; None where all pixels count."""
+    path: None = None
+    """They come from no file."""
 
     @property
     def has_mask(self) -> bool:

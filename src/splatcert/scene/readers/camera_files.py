@@ -14,7 +14,7 @@ from splatcert.camera import Camera
 from splatcert.errors import InputError
 from splatcert.scene.dataset import Shot
 from splatcert.scene.lens import INTRINSICS
-from splatcert.scene.readers.colmap import find_model, lens_of, read_colmap
+from splatcert.scene.readers.colmap import find_model, read_colmap, shots_of
 from splatcert.scene.readers.colmap_text import text_model
 from splatcert.scene.readers.transforms import read_frames
 from splatcert.storage.schema import load_json, read_json
@@ -32,11 +32,11 @@ def read_cameras(path: Path) -> dict[str, Camera]:
         folder = find_model(path)
         if folder is None:
             raise CameraListError(f"{path} is a folder without cameras.\n{KNOWN}")
-        return _colmap(folder)
+        return _pinholes(shots_of(read_colmap(folder), folder))
     if not path.exists():
         raise CameraListError(f"{path}: no such file or folder.\n{KNOWN}")
     if path.suffix in (".bin", ".txt"):
-        return _colmap(path.parent)
+        return _pinholes(shots_of(read_colmap(path.parent), path.parent))
     if path.suffix != ".json":
         raise CameraListError(f"{path} is no file of cameras.\n{KNOWN}")
     if path.name.startswith("transforms"):
@@ -53,15 +53,6 @@ def write_cameras(folder: Path, cameras: Mapping[str, Camera]) -> list[Path]:
         written.append(folder / "sparse/0" / name)
         write_text_whole(written[-1], text)
     return written
-
-
-def _colmap(folder: Path) -> dict[str, Camera]:
-    model = read_colmap(folder)
-    lenses = {key: lens_of(camera, folder, folder) for key, camera in model.cameras.items()}
-    return _pinholes(
-        Shot(image.name, lenses[image.camera_id], image.world_to_camera, "", image.name)
-        for image in model.images
-    )
 
 
 def _pinholes(shots: Iterable[Shot]) -> dict[str, Camera]:

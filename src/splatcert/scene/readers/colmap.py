@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatcert.errors import InputError
-from splatcert.scene.dataset import SparsePoints
+from splatcert.scene.dataset import Shot, SparsePoints
 from splatcert.scene.lens import INTRINSICS, Lens, LensError
 
 MODEL_FOLDERS = ("sparse/0", "sparse", "colmap/sparse/0", ".")
 """Where a reconstruction is looked for below a dataset, in this order."""
+PHOTO_FOLDER = "images"
 MODELS: dict[int, tuple[str, int]] = {
     0: ("SIMPLE_PINHOLE", 3),
     1: ("PINHOLE", 4),
@@ -183,6 +184,16 @@ def _check(path: Path, cameras: dict[int, ColmapCamera], images: Sequence[Colmap
                 f"  In {path}.\n"
                 "  Remove this photo from the reconstruction, or export it again."
             )
+
+
+def shots_of(model: ColmapModel, photos: Path) -> list[Shot]:
+    """Every photo with its lens and pose; the folder of photos is for messages."""
+    used = sorted({image.camera_id for image in model.images})
+    lenses = {key: lens_of(model.cameras[key], model.folder, photos) for key in used}
+    return [
+        Shot(image.name, lenses[image.camera_id], image.world_to_camera, PHOTO_FOLDER, image.name)
+        for image in model.images
+    ]
 
 
 def lens_of(camera: ColmapCamera, folder: Path, photos: Path) -> Lens:

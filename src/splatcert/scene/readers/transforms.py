@@ -263,9 +263,6 @@ def _kind(source: JsonFile, frame: Meta, name: str) -> Literal["brown", "fisheye
     return "fisheye" if model in FISHEYE or meta.get("is_fisheye") else "brown"
 
 
-SPLITS = ("train", "test", "val")
-
-
 def read_blender(root: Path, size_of: SizeOf) -> Dataset:
     """Training photos from `train`, held-out ones from `test`, or `val` where there is no test.
 
@@ -274,7 +271,7 @@ def read_blender(root: Path, size_of: SizeOf) -> Dataset:
     """
     by_split: dict[str, dict[str, Shot]] = {}
     usual = None
-    for name in SPLITS:
+    for name in ("train", "test", "val"):
         path = root / f"transforms_{name}.json"
         if path.is_file():
             frames = read_frames(load_json(path, "transforms file"), size_of, usual)
