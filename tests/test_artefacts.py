@@ -8,7 +8,15 @@ import tempfile
 
 import pytest
 
-from splatcert.storage.whole import ArtefactError, owned_folder, replacing, write_text_whole
+from splatcert.storage.whole import (
+    ArtefactError,
+    locked,
+    output_folder,
+    owned_folder,
+    replacing,
+    require_regular_file,
+    write_text_whole,
+)
 
 
 def test_a_file_written_by_a_library_that_hides_it_has_the_usual_permissions(tmp_path):
@@ -43,3 +51,29 @@ def test_a_second_owner_is_told(tmp_path):
         owned_folder(tmp_path, "certifying"),
     ):
         pass
+
+
+def test_a_lock_is_refused_while_another_holds_it_and_free_afterwards(tmp_path):
+    lock = tmp_path / "jobs" / ".a.lock"
+    with locked(lock), pytest.raises(BlockingIOError), locked(lock, wait=False):
+        pass
+    with locked(lock, wait=False):
+        assert lock.is_file()
+
+
+def test_an_error_inside_an_owned_folder_is_not_taken_for_one_of_the_folder(tmp_path):
+    with pytest.raises(BlockingIOError, match="mine"), owned_folder(tmp_path, "certifying"):
+        raise BlockingIOError("mine")
+
+
+def test_an_output_folder_below_a_file_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ArtefactError, match="cannot create the output folder"):
+        output_folder(tmp_path / "file" / "out")
+
+
+def test_a_pipe_is_not_a_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="a device or a pipe"):
+        require_regular_file(tmp_path / "pipe")
+    assert require_regular_file(tmp_path) == tmp_path  # opening it says that it is a folder

@@ -7,7 +7,7 @@ import hashlib
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,28 @@ class CameraError(InputError):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Camera:
+class PixelGrid:
+    """Intrinsics in pixels: what a camera and a lens have in common."""
+
+    fx: float
+    fy: float
+    cx: float
+    cy: float
+    width: int
+    height: int
+
+    def resized(self: Grid, width: int, height: int) -> Grid:
+        """The same camera or lens on another pixel grid."""
+        sx, sy = width / self.width, height / self.height
+        scaled = {"fx": self.fx * sx, "fy": self.fy * sy, "cx": self.cx * sx, "cy": self.cy * sy}
+        return replace(self, **scaled, width=width, height=height)
+
+
+Grid = TypeVar("Grid", bound=PixelGrid)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Camera(PixelGrid):
     """World-to-camera pose in OpenCV axes (x right, y down, z forward) and intrinsics.
 
     Pixel (column i, row j) has its centre at (i + 0.5, j + 0.5); the principal
@@ -43,12 +64,6 @@ class Camera:
 
     world_to_camera: NDArray[np.float64]
     """Rigid transform, [4, 4]."""
-    fx: float
-    fy: float
-    cx: float
-    cy: float
-    width: int
-    height: int
 
     def __post_init__(self) -> None:
         pose = np.array(self.world_to_camera, dtype=np.float64)

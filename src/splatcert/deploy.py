@@ -18,7 +18,7 @@ from splatcert.certificate.record import Record
 from splatcert.certificate.store import MAIN, folder_of, read_certificate, read_content
 from splatcert.certificate.verify import verify_folder
 from splatcert.progress import Progress, quiet
-from splatcert.storage.whole import ordinary, write_text_whole
+from splatcert.storage.whole import require_regular_file, write_text_whole
 
 if TYPE_CHECKING:
     from splatcert.capture import Capture
@@ -177,7 +177,7 @@ def remember_places(certificate: Path, data: Path, model: Path) -> None:
 def remembered(certificate: Path, what: str) -> Path | None:
     """The place of the `data` or `model` of a certificate, if it is known and still there."""
     try:
-        with ordinary(certificate / PLACES).open("rb") as file:
+        with require_regular_file(certificate / PLACES).open("rb") as file:
             place = json.loads(file.read(LONGEST_PLACES))[what]
         path = Path(os.path.normpath(certificate / place))
         return path if path.exists() else None

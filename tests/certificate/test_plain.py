@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dataclasses survive JSON bit for bit, and a wrong entry is named by its place."""
+"""Dataclasses survive JSON bit for bit; a wrong file or entry is refused by name."""
 
 from __future__ import annotations
 
 import json
 import math
+import os
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
@@ -13,7 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from splatcert.storage.schema import PlainError, from_plain, to_plain
+from splatcert.storage.schema import (
+    JsonError,
+    PlainError,
+    from_plain,
+    load_json,
+    read_json,
+    to_plain,
+)
 
 
 @dataclass(frozen=True)
@@ -99,3 +107,39 @@ def test_a_missing_entry_is_named():
     del plain["part"]["share"]
     with pytest.raises(PlainError, match=r"part\.share is missing"):
         from_plain(Whole, plain)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "is not valid JSON"),
+        ("", "is not valid JSON"),
+        ("[" * 100_000, "is not valid JSON"),
+        ("\x00\xff", "is not valid JSON"),
+        ("[NaN]", "NaN is not a JSON number"),
+        ("[-Infinity]", "-Infinity is not a JSON number"),
+        ("[1e999]", "1e999 is not a JSON number"),
+        ("[" + "1, " * 50 + "1]", "has more than 100 bytes, too many for a test file"),
+    ],
+)
+def test_a_file_that_is_not_json_is_refused(tmp_path, text, message):
+    path = tmp_path / "a.json"
+    path.write_text(text, encoding="latin-1")
+    with pytest.raises(JsonError, match=message) as caught:
+        read_json(path, "test file", 100 if "more than" in message else 1 << 20)
+    assert str(path) in str(caught.value)
+
+
+def test_what_cannot_be_opened_is_refused_in_the_callers_words(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for name, reason in (("none", "No such file"), ("pipe", "a pipe"), (".", "directory")):
+        with pytest.raises(PlainError, match=f"cannot read the test file (.|\n)*{reason}"):
+            read_json(tmp_path / name, "test file", raises=PlainError)
+
+
+def test_foreign_files_may_have_a_byte_order_mark_and_nan(tmp_path):
+    (tmp_path / "a.json").write_text('{"a": NaN}', encoding="utf-8-sig")
+    assert math.isnan(load_json(tmp_path / "a.json", "test file").meta["a"])
+    (tmp_path / "a.json").write_text("[]")
+    with pytest.raises(JsonError, match="must hold a JSON object, got list"):
+        load_json(tmp_path / "a.json", "test file")

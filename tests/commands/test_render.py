@@ -87,7 +87,7 @@ def test_a_wrong_path_leaves_no_output_folder(model, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("{", "is not JSON"),
+        ("{", "is not valid JSON"),
         ("{}", "is not a list of cameras"),
         ("[]", "is not a list of cameras"),
         ('[{"img_name": "a"}]', "camera 0: no width, height"),

@@ -14,7 +14,6 @@ from splatcert.errors import InputError
 from splatcert.scene.lens import Lens
 from splatcert.scene.load import load_scene
 from splatcert.scene.pixels import (
-    FilePixels,
     ImageError,
     Photo,
     PixelCache,
@@ -36,11 +35,11 @@ def opened(path, size=(8, 6), **options) -> Photo:
 
 def test_an_image_is_float_srgb_as_stored(tmp_path):
     pixels = photo(tmp_path / "a.png", (8, 6))
-    image = FilePixels(opened(tmp_path / "a.png"), PixelCache()).image()
+    image = opened(tmp_path / "a.png").image()
     assert image.dtype == torch.float32 and image.shape == (6, 8, 3)
     assert torch.equal(image, torch.tensor(pixels) / 255)
     image.zero_()  # the caller's copy, not the cache's
-    assert FilePixels(opened(tmp_path / "a.png"), PixelCache()).image().any()
+    assert opened(tmp_path / "a.png").image().any()
 
 
 @pytest.mark.parametrize("mode", ["L", "1", "P", "CMYK", "LA", "RGBA", "YCbCr"])
@@ -239,7 +238,7 @@ def test_cache_keeps_what_was_used_last_and_makes_each_array_once():
 def test_cache_of_no_bytes_still_serves(tmp_path):
     photo(tmp_path / "a.png", (8, 6))
     cache = PixelCache(0)
-    assert FilePixels(opened(tmp_path / "a.png"), cache).image().shape == (6, 8, 3)
+    assert opened(tmp_path / "a.png", cache=cache).image().shape == (6, 8, 3)
     assert cache.used == 0
 
 

@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
+import builtins
+import io
 import json
 import shutil
-import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
-from scene_writers import photo, reconstruction, ring, write_colmap, write_transforms
+from scene_writers import edit_json, photo, reconstruction, ring, write_colmap, write_transforms
+from splatcert.camera import camera_hash
 from splatcert.errors import InputError
 from splatcert.scene.dataset import SplitError
-from splatcert.scene.load import SceneError, load_scene
+from splatcert.scene.load import SceneError, load_scene, read_photographs
 from splatcert.scene.photo_files import PathError
 from splatcert.scene.pixels import ImageError
 
@@ -363,7 +366,59 @@ def test_views_are_found_by_position_name_and_slice(capture):
     assert len(training.cameras) == len(list(training)) == 7
 
 
-def test_three_hundred_photos_load_from_their_headers(tmp_path):
+@contextmanager
+def opened_files(monkeypatch):
+    """Every file that is opened meanwhile, by PIL, pathlib or Python itself."""
+    names, usual = [], io.open
+
+    def noted(file, *arguments, **options):
+        names.append(str(file))
+        return usual(file, *arguments, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(io, "open", noted)
+        patched.setattr(builtins, "open", noted)
+        yield names
+
+
+@pytest.mark.parametrize("kind", ["colmap", "transforms"])
+def test_other_split_rules_open_no_file_again(tmp_path, monkeypatch, kind):
+    if kind == "colmap":
+        write_colmap(tmp_path, "bin")
+    else:
+        write_transforms(tmp_path, ring(9), meta={"fl_x": 50, "fl_y": 50})
+    (tmp_path / "masks").mkdir()
+    photographs = read_photographs(tmp_path)
+    assert list(photographs.names) == sorted(photographs.names)
+    assert len(photographs.names) == 9 and not photographs.own_split
+    with opened_files(monkeypatch) as names:
+        first = photographs.scene()
+        assert len(names) == (9 if kind == "colmap" else 0)  # transforms.json states no size
+        names.clear()
+        chosen = photographs.names[2:4]
+        second, third = photographs.scene(3), photographs.scene(chosen)
+    assert names == []
+    assert (len(first.held_out), len(second.held_out), third.held_out.names) == (2, 3, chosen)
+    alone = load_scene(tmp_path, holdout=3)
+    assert second.describe() == alone.describe()
+    for name, camera in alone.cameras.items():
+        assert camera_hash(camera) == camera_hash(second.cameras[name])
+    assert second.training[0].source.cache is third.training[0].source.cache
+    assert second.held_out.ledger is not third.held_out.ledger
+
+
+def test_photographs_know_whether_the_format_brings_a_split(tmp_path):
+    names = write_transforms(tmp_path, ring(6), meta={"fl_x": 50, "w": 64, "h": 48})
+    lists = {"train_filenames": names[:4], "test_filenames": names[4:]}
+    edit_json(tmp_path / "transforms.json", lambda m: m.update(lists))
+    photographs = read_photographs(tmp_path)
+    assert photographs.own_split and len(photographs.names) == 6
+    assert len(photographs.scene().held_out) == 2
+    with pytest.raises(TypeError, match="unknown_option"):
+        load_scene(tmp_path, unknown_option=1)
+
+
+def test_three_hundred_photos_load_from_their_headers(tmp_path, monkeypatch):
     """No picture is decoded: the files end right after their headers."""
     model, _, _ = reconstruction(count=300, points=5)
     model.write(tmp_path / "sparse/0", "bin")
@@ -372,9 +427,9 @@ def test_three_hundred_photos_load_from_their_headers(tmp_path):
     (tmp_path / "images").mkdir()
     for image in model.images:
         (tmp_path / "images" / image[4]).write_bytes(head)
-    start = time.perf_counter()
-    scene = load_scene(tmp_path)
-    assert time.perf_counter() - start < 5
+    with opened_files(monkeypatch) as names:
+        scene = load_scene(tmp_path)
+    assert len(names) == 300 + 3 and len(set(names)) == len(names)
     assert len(scene.training) == 262
     with pytest.raises(InputError):
         scene.training[0].image()

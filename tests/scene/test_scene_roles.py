@@ -18,7 +18,7 @@ from splatcert.scene.roles import (
     LabelError,
     LabelLedger,
     LabelledView,
-    LedgerEntry,
+    LabelUse,
     PixelSource,
     QueryView,
     SourceView,
@@ -96,9 +96,9 @@ def test_labels_are_handed_out_with_a_role_and_written_down(scene):
     assert first[0].image().shape == (48, 64, 3)
     every = ("photo_00.png", "photo_03.png", "photo_06.png")
     assert held_out.ledger.entries == (
-        LedgerEntry(0, "calibration", "certify", ("photo_03.png",)),
-        LedgerEntry(1, "evaluation", "the table", every),
-        LedgerEntry(2, "source", "learn", ("photo_06.png",)),
+        LabelUse(0, "calibration", "certify", ("photo_03.png",)),
+        LabelUse(1, "evaluation", "the table", every),
+        LabelUse(2, "source", "learn", ("photo_06.png",)),
     )
     assert held_out.ledger.views_seen("calibration") == {"photo_03.png"}
     assert held_out.ledger.views_seen() == set(held_out.names)

@@ -11,7 +11,8 @@ from scene_writers import cloud, edit_json, photo, ply, ring, write_transforms
 from splatcert.errors import InputError
 from splatcert.scene.dataset import PointsError, read_ply_points
 from splatcert.scene.load import load_scene
-from splatcert.storage.schema import TransformsError
+from splatcert.storage.ply_table import PlyError
+from splatcert.storage.schema import JsonError
 
 PINHOLE = {"fl_x": 50.0, "fl_y": 51.0, "cx": 30.0, "cy": 25.0, "w": 64, "h": 48}
 SIZED = {"w": 64, "h": 48}
@@ -159,17 +160,32 @@ def test_damaged_clouds_are_refused(tmp_path, layout):
     # The last byte of a text is its final line break.
     for length in range(0, len(whole) - (2 if layout == "ascii" else 0), 3):
         path.write_bytes(whole[:length])
-        with pytest.raises(PointsError):
+        with pytest.raises(PlyError):
             read_ply_points(path)
     path.write_bytes(whole.replace(b"vertex 7", b"vertex 99999999999"))
-    with pytest.raises(PointsError, match="declares 99999999999 points"):
+    with pytest.raises(PlyError, match="99999999999 rows of vertex"):
         read_ply_points(path)
     path.write_bytes(whole.replace(b"property float z", b"property float depth"))
     with pytest.raises(PointsError, match="no property 'z'"):
         read_ply_points(path)
     path.write_bytes(whole.replace(b"property float z", b"property quad z"))
-    with pytest.raises(PointsError, match="type 'quad'"):
+    with pytest.raises(PlyError, match="quad z': unknown property type"):
         read_ply_points(path)
+
+
+def test_a_cloud_may_be_empty_and_write_whole_numbers_as_decimals(tmp_path):
+    header = "ply\nformat ascii 1.0\nelement vertex {}\n"
+    header += "".join(f"property float {n}\n" for n in "xyz")
+    header += "".join(f"property uchar {n}\n" for n in ("red", "green", "blue")) + "end_header\n"
+    path = tmp_path / "p.ply"
+    path.write_text(header.format(0))
+    assert len(read_ply_points(path)) == 0
+    path.write_text(header.format(1) + "1 2 3 128.0 0 255\n")
+    assert read_ply_points(path).rgb.tolist() == [[128, 0, 255]]
+    for wrong in ("256", "-1", "0.5", "nan"):
+        path.write_text(header.format(1) + f"1 2 3 128 0 {wrong}\n")
+        with pytest.raises(PlyError, match="blue cannot be"):
+            read_ply_points(path)
 
 
 def test_clouds_without_colours_are_grey(tmp_path):
@@ -202,14 +218,14 @@ def test_own_split_of_the_file(tmp_path):
 def test_wrong_splits_of_the_file_are_refused(tmp_path):
     names = write_transforms(tmp_path, ring(4), meta=PINHOLE)
     edit_json(tmp_path / "transforms.json", lambda m: m.update(test_filenames=["images/no.png"]))
-    with pytest.raises(TransformsError, match=r"names no frame: images/no\.png"):
+    with pytest.raises(JsonError, match=r"names no frame: images/no\.png"):
         load_scene(tmp_path)
     both = {"train_filenames": names, "test_filenames": names[:1]}
     edit_json(tmp_path / "transforms.json", lambda m: m.update(both))
-    with pytest.raises(TransformsError, match=r"both for training and held out: images/frame_00"):
+    with pytest.raises(JsonError, match=r"both for training and held out: images/frame_00"):
         load_scene(tmp_path)
     edit_json(tmp_path / "transforms.json", lambda m: m.update(test_filenames="images"))
-    with pytest.raises(TransformsError, match="must be a list"):
+    with pytest.raises(JsonError, match="must be a list"):
         load_scene(tmp_path)
 
 
@@ -272,13 +288,13 @@ def test_every_truncation_of_the_file_is_refused(tmp_path):
     whole = path.read_text()
     for length in range(0, len(whole), 7):
         path.write_text(whole[:length])
-        with pytest.raises(TransformsError, match="not valid JSON"):
+        with pytest.raises(JsonError, match="not valid JSON"):
             load_scene(tmp_path)
     path.write_text("[" * 200_000)
-    with pytest.raises(TransformsError, match="not valid JSON"):
+    with pytest.raises(JsonError, match="not valid JSON"):
         load_scene(tmp_path)
     path.write_text(json.dumps([1]))
-    with pytest.raises(TransformsError, match="JSON object"):
+    with pytest.raises(JsonError, match="JSON object"):
         load_scene(tmp_path)
 
 
@@ -351,7 +367,7 @@ def test_blender_held_out_photos_may_be_missing(tmp_path):
 def test_blender_photos_on_both_sides_are_refused(tmp_path):
     write_blender(tmp_path)
     (tmp_path / "transforms_test.json").write_text((tmp_path / "transforms_train.json").read_text())
-    with pytest.raises(TransformsError, match="5 photos are both for training and held out"):
+    with pytest.raises(JsonError, match="5 photos are both for training and held out"):
         load_scene(tmp_path)
 
 

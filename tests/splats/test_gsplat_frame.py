@@ -13,25 +13,20 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 from splat_layouts import gsplat_world, random_splats, write_gsplat_run
+from splatcert.scene.camera_paths import look_at
 from splatcert.splats.files import load_splats
 from splatcert.splats.gaussians import Splats
 from splatcert.splats.gsplat_frame import (
     frame_distance,
     gsplat_frames,
     gsplat_normalization,
-    match_gsplat_frame,
 )
 from splatcert.splats.transform import FrameError, transform_splats
 
 
 def looking_at(centre: np.ndarray, target: np.ndarray, down: np.ndarray) -> np.ndarray:
-    forward = (target - centre) / np.linalg.norm(target - centre)
-    right = np.cross(down, forward)
-    right /= np.linalg.norm(right)
-    pose = np.eye(4)
-    pose[:3, :3] = np.stack([right, np.cross(forward, right), forward], axis=1)
-    pose[:3, 3] = centre
-    return pose
+    """Camera to world, as gsplat's trainer keeps its poses."""
+    return np.linalg.inv(look_at(centre, target - centre, -down))
 
 
 def orbit(count: int, seed: int, *, target=(1.0, 2.0, -3.0), radius=4.0) -> np.ndarray:
@@ -135,23 +130,23 @@ def test_the_gaussians_tell_which_signs_the_trainer_had(signs):
     points, poses = cloud(800, 4), orbit(20, 4)
     used = np.diag([*signs, 1.0]) @ gsplat_normalization(poses, points)
     model = transform_splats(trained(points, 1), used)
-    found = match_gsplat_frame(model, poses, points)
+    found = gsplat_frames(model, poses, points)[0]
     np.testing.assert_allclose(found.to_model, used)
-    assert found.distance < 0.05
-    assert gsplat_frames(model, poses, points)[0].distance == found.distance
+    assert found.distance < 0.04
+    assert frame_distance(model, points, found.to_model) == found.distance
 
 
 def test_a_model_that_was_never_normalised_is_recognised():
     points, poses = cloud(800, 4), orbit(20, 4)
-    assert match_gsplat_frame(trained(points, 1), poses, points).name == "COLMAP"
+    assert gsplat_frames(trained(points, 1), poses, points)[0].name == "COLMAP"
 
 
-def test_a_model_of_another_scene_is_refused():
+def test_a_model_of_another_scene_is_far_from_the_points_in_every_frame():
     points, poses = cloud(800, 4), orbit(20, 4)
     far = np.eye(4)
     far[:3, 3] = 100
-    with pytest.raises(FrameError, match="another capture"):
-        match_gsplat_frame(transform_splats(trained(points, 1), far), poses, points)
+    model = transform_splats(trained(points, 1), far)
+    assert gsplat_frames(model, poses, points)[0].distance > 0.04
 
 
 def test_a_symmetric_scene_is_left_to_the_pictures():
@@ -159,8 +154,8 @@ def test_a_symmetric_scene_is_left_to_the_pictures():
     points = np.concatenate([points * signs for signs in product((1, -1), repeat=3)])
     poses = orbit(20, 4)
     model = transform_splats(trained(points, 1), gsplat_normalization(poses, points))
-    with pytest.raises(FrameError, match="two frames"):
-        match_gsplat_frame(model, poses, points)
+    best, second = gsplat_frames(model, poses, points)[:2]
+    assert best.distance > 0.7 * second.distance
 
 
 def test_frame_distance_does_not_depend_on_the_unit():

@@ -14,11 +14,11 @@ import torch
 from splat_layouts import gsplat_state, random_splats
 from splatcert.errors import InputError
 from splatcert.splats.files import load_splats
+from splatcert.splats.nerfstudio import read_dataparser_transform
 from splatcert.splats.untrusted import (
     ForeignFileError,
     load_checkpoint,
     load_config,
-    load_json,
     load_namespace,
 )
 
@@ -169,6 +169,6 @@ def test_oversized_and_broken_side_files_are_refused(tmp_path):
         load_config(tmp_path / "big.yml")
     (tmp_path / "bad.json").write_text('{"transform": ')
     with pytest.raises(ForeignFileError, match="JSON"):
-        load_json(tmp_path / "bad.json")
-    with pytest.raises(ForeignFileError, match="cannot be read"):
-        load_json(tmp_path / "none.json")
+        read_dataparser_transform(tmp_path / "bad.json")
+    with pytest.raises(ForeignFileError, match="cannot read the transform file"):
+        read_dataparser_transform(tmp_path / "none.json")

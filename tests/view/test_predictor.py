@@ -117,24 +117,25 @@ SWAPPED = [FEATURE_NAMES[1], FEATURE_NAMES[0], *FEATURE_NAMES[2:]]
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"format": "splatcert views"}, "is no view predictor"),
+        ({"format": "splatcert views"}, "is not a view predictor"),
         ({"version": 1}, "has version 1, this program reads 2"),
         ({"version": None}, "has version None"),
         ({"weights": [0.0] * 23}, "24 features need as many weights"),
-        ({"weights": [0.0] * 23 + [None]}, "weights must be a list of numbers"),
-        ({"weights": [0.0] * 23 + [True]}, "weights must be a list of numbers"),
-        ({"weights": [0.0] * 23 + [float("nan")]}, "weights must be finite"),
-        ({"weights": [0.0] * 23 + [10**400]}, "weights must be finite"),
+        ({"weights": [0.0] * 23 + [None]}, r"weights\[23\] must be a number, got None"),
+        ({"weights": [0.0] * 23 + [True]}, r"weights\[23\] must be a number, got True"),
+        ({"weights": [0.0] * 23 + [float("nan")]}, "not valid JSON: NaN is not a JSON number"),
+        ({"weights": [0.0] * 23 + [10**400]}, r"weights\[23\] is beyond the largest number"),
         ({"weights": "many"}, "weights must be a list"),
-        ({"intercept": float("inf")}, "intercept must be finite"),
+        ({"intercept": float("inf")}, "Infinity is not a JSON number"),
+        ({"intercept": "inf"}, "weights, intercept and magnitude must be finite"),
         ({"intercept": "0"}, "intercept must be a number"),
         ({"magnitude": None}, "magnitude must be a number"),
         ({"ridge": -1.0}, "ridge penalty must be positive"),
-        ({"lambda_a": "5/4"}, "lambda_a must be one of 0, 1/4, 1/2, 3/4, 1, got 5/4"),
-        ({"lambda_b": "1/3"}, "lambda_b must be one of 0, 1/4, 1/2, 3/4, 1, got 1/3"),
-        ({"lambda_a": "1/0"}, "lambda_a must be a fraction"),
-        ({"lambda_b": "-1/2"}, "lambda_b must be a fraction"),
-        ({"lambda_b": 0.5}, "lambda_b must be text"),
+        ({"lambda_a": "5/4"}, "lambda_a must be one of 0, 1/4, 1/2, 3/4, 1, got '5/4'"),
+        ({"lambda_b": "1/3"}, "lambda_b must be one of 0, 1/4, 1/2, 3/4, 1, got '1/3'"),
+        ({"lambda_a": "1/0"}, "lambda_a must be one of"),
+        ({"lambda_b": "-1/2"}, "lambda_b must be one of"),
+        ({"lambda_b": 0.5}, "lambda_b must be one of 0, 1/4, 1/2, 3/4, 1, got 0.5"),
         ({"beta": "2"}, "beta must lie strictly between 0 and 1"),
         ({"beta": "one"}, "beta is not a number"),
         ({"card": []}, "card must be an object"),
@@ -143,7 +144,8 @@ SWAPPED = [FEATURE_NAMES[1], FEATURE_NAMES[0], *FEATURE_NAMES[2:]]
         ({"card": {"scenes": ["truck"]}}, r"card.scenes\[0\] must be an object, got 'truck'"),
         ({"card": {"scenes": [{}, {"hashes": ["ab"]}]}}, r"scenes\[1\].hashes must be texts"),
         ({"card": {"scenes": [{"hashes": {"a": 1}}]}}, r"scenes\[0\].hashes must be texts"),
-        ({"card": {"x": float("nan")}}, "card must be made of finite numbers"),
+        ({"card": {"x": float("nan")}}, "NaN is not a JSON number"),
+        ({"features": [1] * 24}, r"features\[0\] must be text, got 1"),
     ],
 )
 def test_altered_files_are_refused(tmp_path, changes, message):
@@ -154,7 +156,22 @@ def test_altered_files_are_refused(tmp_path, changes, message):
     assert str(path) in str(caught.value)
 
 
-@pytest.mark.parametrize("features", [SWAPPED, FEATURE_NAMES[:-1], [1] * 24])
+@pytest.mark.parametrize("entry", sorted(made_predictor().to_json().keys() - {"format", "version"}))
+def test_a_missing_entry_is_named(entry):
+    content = made_predictor().to_json()
+    del content[entry]
+    with pytest.raises(PredictorError, match=f"memory: {entry} is missing"):
+        predictor_from_json(content, "memory")
+
+
+def test_what_is_read_from_memory_has_no_nan_either():
+    """A certificate holds its predictor as parsed values."""
+    for changes in ({"card": {"x": float("nan")}}, {"intercept": float("nan")}):
+        with pytest.raises(PredictorError, match=r"NaN|finite"):
+            predictor_from_json(made_predictor().to_json() | changes, "memory")
+
+
+@pytest.mark.parametrize("features", [SWAPPED, FEATURE_NAMES[:-1]])
 def test_another_schema_is_refused(tmp_path, features):
     path = tmp_path / "predictor.json"
     path.write_text(json.dumps(made_predictor().to_json() | {"features": list(features)}))

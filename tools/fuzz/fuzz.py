@@ -62,7 +62,7 @@ def colmap(data: bytes) -> None:
     read: tuple[Callable[[], object], ...] = (
         lambda: reader.read_cameras(FILE),
         lambda: reader.read_images(FILE, observations=True),
-        lambda: reader.read_points(FILE, {}),
+        lambda: reader.read_points(FILE),
     )
     try:
         read[(data[0] >> 1) % 3]()

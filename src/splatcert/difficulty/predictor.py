@@ -14,8 +14,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
@@ -24,15 +24,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from splatcert.conformal.levels import LevelError, parse_level
-from splatcert.difficulty.descriptor import FEATURE_NAMES, SchemaError, check_schema
+from splatcert.difficulty.descriptor import FEATURE_NAMES, check_schema
 from splatcert.difficulty.factor import LAMBDA_GRID
 from splatcert.errors import InputError
-from splatcert.storage.whole import ordinary, write_text_whole
+from splatcert.storage.schema import PlainError, from_plain, read_json
+from splatcert.storage.whole import write_text_whole
 
 FORMAT = "splatcert view predictor"
 VERSION = 2
 MAX_BYTES = 1 << 22
-"""Of a predictor file; ours have a few kilobytes."""
+"""Largest predictor file; the shipped ones take a few kilobytes."""
 LOG_BOUND = 30.0
 """Predictions stay within e^-30 and e^30: a camera far from all others still gets a number."""
 MAGNITUDE = FEATURE_NAMES.index("f_gsu_logmean")
@@ -177,112 +178,60 @@ def _check_card(card: Mapping[str, Any]) -> None:
 
 
 def load_predictor(path: str | Path) -> ViewPredictor:
-    """Read a predictor; another schema, a missing entry or a number that is none is refused."""
-    return predictor_from_json(_read(Path(path)), str(path))
+    """Read a predictor; other features, a missing entry or a wrong type are refused."""
+    content = read_json(Path(path), "view predictor", MAX_BYTES, raises=PredictorError)
+    return predictor_from_json(content, str(path))
 
 
 def predictor_from_json(content: object, where: str) -> ViewPredictor:
     """The predictor that `to_json` described; `where` names it in messages."""
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise PredictorError(f"{where} is no view predictor.\n  `splatcert learn` makes one.")
+        raise PredictorError(f"{where} is not a view predictor.\n  `splatcert learn` creates one.")
     if content.get("version") != VERSION:
         raise PredictorError(
             f"{where} has version {content.get('version')!r}, this program reads {VERSION}.\n"
             "  Learn it again with this version."
         )
-    reader = _Reader(content, where)
-    check_schema(reader.names("features"), where)
+    known = {name: content[name] for name in _STORED_NAMES if name in content}
     try:
+        stored = from_plain(_Stored, known)
+        check_schema(stored.features, where)
         return ViewPredictor(
-            weights=np.array(reader.numbers("weights")),
-            intercept=reader.number("intercept"),
-            magnitude=reader.number("magnitude"),
-            lambda_a=reader.fraction("lambda_a"),
-            lambda_b=reader.fraction("lambda_b"),
-            ridge=reader.number("ridge"),
-            beta=parse_level(reader.text("beta"), "beta"),
-            card=reader.card(),
+            weights=np.array(stored.weights),
+            intercept=stored.intercept,
+            magnitude=stored.magnitude,
+            lambda_a=Fraction(stored.lambda_a),
+            lambda_b=Fraction(stored.lambda_b),
+            ridge=stored.ridge,
+            beta=parse_level(stored.beta, "beta"),
+            card=stored.card,
         )
-    except (PredictorError, LevelError) as error:
-        message = str(error)
-        raise (error if message.startswith(where) else PredictorError(f"{where}: {message}")) from (
-            None
-        )
+    except (PlainError, PredictorError, LevelError) as error:
+        raise PredictorError(f"{where}: {error}") from None
 
 
-def _read(path: Path) -> object:
-    try:
-        if ordinary(path).stat().st_size > MAX_BYTES:
-            raise PredictorError(f"{path} is too large for a view predictor")
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise PredictorError(
-            f"cannot read the view predictor {path}: {error.strerror or error}.\n"
-            "  `splatcert learn` makes one."
-        ) from error
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise PredictorError(f"{path} is not valid JSON: {error}.\n  Copy it again.") from None
+@dataclass(frozen=True, kw_only=True)
+class _Stored:
+    """The entries of a predictor's file."""
 
+    features: tuple[str, ...]
+    weights: tuple[float, ...]
+    intercept: float
+    magnitude: float
+    lambda_a: Literal["0", "1/4", "1/2", "3/4", "1"]
+    lambda_b: Literal["0", "1/4", "1/2", "3/4", "1"]
+    ridge: float
+    beta: str
+    card: dict[str, Any]
 
-class _Reader:
-    """Values of a parsed file, checked as they are taken."""
-
-    def __init__(self, content: Mapping[str, Any], where: str) -> None:
-        self._content, self._where = content, where
-
-    def _take(self, key: str, what: str, kind: type | tuple[type, ...]) -> Any:
-        value = self._content.get(key)
-        if not isinstance(value, kind) or isinstance(value, bool):
-            raise self._wrong(key, what, value)
-        return value
-
-    def _wrong(self, key: str, what: str, value: object) -> PredictorError:
-        return PredictorError(f"{self._where}: {key} must be {what}, got {value!r:.60}")
-
-    def number(self, key: str) -> float:
-        return self._finite(key, self._take(key, "a number", (int, float)))
-
-    def numbers(self, key: str) -> list[float]:
-        values = self._take(key, "a list of numbers", list)
-        if any(isinstance(v, bool) or not isinstance(v, (int, float)) for v in values):
-            raise self._wrong(key, "a list of numbers", values)
-        return [self._finite(key, value) for value in values]
-
-    def _finite(self, key: str, value: float) -> float:
+    def __post_init__(self) -> None:
         try:
-            number = float(value)
-        except OverflowError:
-            number = math.inf
-        if not math.isfinite(number):
-            raise self._wrong(key, "finite", value)
-        return number
-
-    def text(self, key: str) -> str:
-        return self._take(key, "text", str)
-
-    def fraction(self, key: str) -> Fraction:
-        text = self.text(key)
-        top, _, bottom = text.partition("/")
-        digits = top + (bottom or "1")
-        if not (digits.isascii() and digits.isdecimal() and len(digits) < 20 and int(bottom or 1)):
-            raise self._wrong(key, "a fraction such as 3/4", text)
-        return Fraction(int(top), int(bottom or 1))
-
-    def names(self, key: str) -> Sequence[str]:
-        values = self._take(key, "a list of names", list)
-        if not all(isinstance(value, str) for value in values):
-            raise SchemaError(f"{self._where}: {key} must be a list of names")
-        return values
-
-    def card(self) -> Mapping[str, Any]:
-        card = self._take("card", "an object", dict)
-        try:
-            json.dumps(card, allow_nan=False)
+            json.dumps(self.card, allow_nan=False)
         except ValueError:
-            raise self._wrong("card", "made of finite numbers", "NaN or infinity") from None
-        return card
+            raise PredictorError("card must not contain NaN or infinity") from None
+
+
+_STORED_NAMES = tuple(entry.name for entry in fields(_Stored))
 
 
 def _descriptors(descriptors: ArrayLike) -> NDArray[np.float64]:

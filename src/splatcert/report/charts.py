@@ -10,6 +10,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from splatcert.conformal.levels import in_percent
+from splatcert.conformal.ranks import rank_correlation
 from splatcert.report.colours import WidthScale
 from splatcert.report.content import (
     Calibration,
@@ -154,15 +155,6 @@ def factor_scatter(views: Calibration, promise: Promise) -> Markup:
 
 def _within(axis: Axis, factor: float, promise: Promise) -> bool:
     return axis.low <= promise.threshold * factor <= axis.high
-
-
-def rank_correlation(one: Array, other: Array) -> float:
-    """Spearman's; zero where one of them does not vary."""
-    from scipy.stats import spearmanr
-
-    if len(one) < 2 or np.ptp(one) == 0 or np.ptp(other) == 0:
-        return 0.0
-    return float(spearmanr(one, other).statistic)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _log_axis(name: str, values: Array, unit: float = 1.0) -> Axis:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from splatcert.conformal.calibrate import ordinal
 from splatcert.conformal.levels import in_percent
+from splatcert.conformal.ranks import rank_correlation
 from splatcert.report import charts
 from splatcert.report.colours import STEPS, WidthScale, palette
 from splatcert.report.content import Report, of_255, of_one, percent, plural, width
@@ -105,7 +106,7 @@ def _derived(report: Report) -> dict[str, Any]:
         "coverage_chart": charts.coverage_curve(views, promise) if promise.is_finite else None,
         "width_chart": charts.width_by_view(views, promise),
         "factor_chart": charts.factor_scatter(views, promise) if has_factor else None,
-        "correlation": charts.rank_correlation(views.factors, views.needed(promise.beta)),
+        "correlation": rank_correlation(views.factors, views.needed(promise.beta)),
         "shape_chart": charts.shape_curve(report.shape_test) if report.shape_test else None,
         "plan": charts.plan(report.training_places, views, promise, report.next_photos, scale),
     }

@@ -15,6 +15,7 @@ from scipy.spatial.transform import Rotation, RotationSpline
 
 from splatcert.camera import Camera
 from splatcert.errors import InputError
+from splatcert.scene.lens import INTRINSICS
 from splatcert.scene.scene import extent_of
 
 Floats = NDArray[np.float64]
@@ -173,11 +174,8 @@ def usual_lens(cameras: Sequence[Camera]) -> Camera:
     sizes = [(camera.width, camera.height) for camera in cameras]
     size = max(sizes, key=sizes.count)
     alike = [camera for camera in cameras if (camera.width, camera.height) == size]
-    lens = {name: float(np.median([getattr(c, name) for c in alike])) for name in LENS}
+    lens = {name: float(np.median([getattr(c, name) for c in alike])) for name in INTRINSICS}
     return replace(alike[0], **lens)
-
-
-LENS = ("fx", "fy", "cx", "cy")
 
 
 def _require_several(cameras: Sequence[Camera]) -> None:

@@ -24,8 +24,10 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from splatcert.camera import PixelGrid
 from splatcert.errors import InputError
 
+INTRINSICS = ("fx", "fy", "cx", "cy")
 SMALLEST, LARGEST = 0.2, 2.0
 """Range of the canvas size relative to the photo."""
 
@@ -38,15 +40,9 @@ class LensError(InputError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lens:
-    """Intrinsics in pixels (centres at +0.5) and the distortion OpenCV gives them."""
+class Lens(PixelGrid):
+    """Intrinsics in pixels (centres at +0.5) and OpenCV's distortion, which acts on angles."""
 
-    fx: float
-    fy: float
-    cx: float
-    cy: float
-    width: int
-    height: int
     kind: Literal["pinhole", "brown", "fisheye"] = "pinhole"
     distortion: tuple[float, ...] = ()
     """Brown: k1 k2 p1 p2 [k3 [k4 k5 k6]]. Fisheye: k1 k2 k3 k4."""
@@ -72,19 +68,6 @@ class Lens:
     def size(self) -> tuple[int, int]:
         """Width and height."""
         return self.width, self.height
-
-    def resized(self, width: int, height: int) -> Lens:
-        """The same lens on another pixel grid; distortion acts on angles and stays."""
-        sx, sy = width / self.width, height / self.height
-        return replace(
-            self,
-            fx=self.fx * sx,
-            fy=self.fy * sy,
-            cx=self.cx * sx,
-            cy=self.cy * sy,
-            width=width,
-            height=height,
-        )
 
 
 def same_shape(old: tuple[int, int], new: tuple[int, int]) -> bool:

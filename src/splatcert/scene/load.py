@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -12,43 +13,35 @@ from typing import Any, Literal
 
 from splatcert.camera import Camera
 from splatcert.errors import InputError
-from splatcert.scene.dataset import OWN_SPLIT, Dataset, Format, Holdout, Shot, split
-from splatcert.scene.lens import Lens, LensError, same_shape
+from splatcert.scene.dataset import Dataset, Format, Holdout, Shot, split
+from splatcert.scene.lens import Lens, LensError
 from splatcert.scene.photo_files import PhotoFinder, find_photos, fitted_lens, guessed_lens
 from splatcert.scene.pixels import (
     DEFAULT_CACHE_BYTES,
-    FilePixels,
-    ImageError,
     Photo,
     PixelCache,
     Rgb,
     reduced_size,
 )
-from splatcert.scene.readers.colmap import MODEL_FOLDERS, find_model, lens_of, read_colmap
+from splatcert.scene.readers.colmap import (
+    MODEL_FOLDERS,
+    PHOTO_FOLDER,
+    find_model,
+    read_colmap,
+    shots_of,
+)
 from splatcert.scene.readers.transforms import read_blender, read_transforms
-from splatcert.scene.roles import HeldOut, PixelSource, QueryView, TrainingView
+from splatcert.scene.roles import HeldOut, QueryView, TrainingView
 from splatcert.scene.scene import Scene, TrainingViews
 
 COLOURS: dict[str, Rgb] = {"white": (1.0, 1.0, 1.0), "black": (0.0, 0.0, 0.0)}
-PHOTO_FOLDER = "images"
 
 
 class SceneError(InputError):
-    """A folder or an option that makes no scene."""
+    """A folder or an option that cannot be loaded as a scene."""
 
 
-def load_scene(
-    path: str | os.PathLike[str],
-    *,
-    holdout: Holdout = "auto",
-    images: str | None = None,
-    resolution: int | str | None = None,
-    background: Rgb | str | None = None,
-    masks: str | Literal[False] | None = None,
-    cache_bytes: int = DEFAULT_CACHE_BYTES,
-    format: Format | None = None,
-    allow_outside: bool = False,
-) -> Scene:
+def load_scene(path: str | os.PathLike[str], *, holdout: Holdout = "auto", **options: Any) -> Scene:
     """Load a capture: COLMAP, `transforms.json` (nerfstudio, instant-ngp) or Blender.
 
     Args:
@@ -56,143 +49,122 @@ def load_scene(
         holdout: n for every n-th photo of the sorted names (index % n == 0); the path of a
             text file of names; a tuple of names; "format" for the dataset's own split; None or
             0 for none. "auto" is the dataset's own split if its format has one, else 8.
+        options: As for `read_photographs`, such as images, resolution, background and masks.
+    """
+    return read_photographs(path, **options).scene(holdout)
+
+
+def read_photographs(
+    path: str | os.PathLike[str],
+    *,
+    images: str | None = None,
+    resolution: int | str | None = None,
+    background: Rgb | str | None = None,
+    masks: str | Literal[False] | None = None,
+    cache_bytes: int = DEFAULT_CACHE_BYTES,
+    format: Format | None = None,
+    allow_outside: bool = False,
+) -> Photographs:
+    """Read a capture once, to apply one or several split rules to it.
+
+    Args:
+        path: Folder of the dataset, or a `transforms.json`.
         images: Folder that takes the place of the dataset's photo folder, such as `images_4`.
         resolution: Largest long side in pixels, or a factor such as "1/2". Never enlarges.
         background: Colour below transparent pixels: "white", "black" or three numbers in
-            [0, 1]. Unless told, white for Blender; elsewhere alpha says which pixels count.
-        masks: Folder of masks, "alpha" for the alpha channel, False for none. Unless told,
-            what the dataset names, else the folder `masks` where there is one.
+            [0, 1]. Default: white for Blender; elsewhere alpha says which pixels count.
+        masks: Folder of masks, "alpha" for the alpha channel, False for none. Default: the
+            masks that the dataset names, else the folder `masks` if there is one.
         cache_bytes: Memory for decoded pixels.
-        format: Format to read where a folder holds several.
+        format: Format to read if a folder holds several. Default: the first that is recognised.
         allow_outside: Let the dataset name files outside its folder.
     """
     kind, source = recognise(Path(path), format)
     root = Path(path) if Path(path).is_dir() else source.parent
     alpha = masks == "alpha"
     finder = PhotoFinder(root, images, False if alpha else masks, allow_outside)
-    dataset = _read(kind, root, source, finder)
-    parts, rule = split(dataset, holdout)
-    colour = _background(background, kind)
-    build = _Build(
-        dataset=dataset,
+    return Photographs(
+        dataset=_read(kind, root, source, finder),
         finder=finder,
+        masks=masks,
+        resolution=resolution,
         scale=parse_scale(resolution),
-        background=colour,
+        background=_background(background, kind),
         alpha=alpha or (masks is None and kind != "blender" and background is None),
-    )
-    paths = find_photos(dataset, parts, finder)
-    placed = build.place(paths)
-    cache = PixelCache(cache_bytes)
-    sources: dict[str, PixelSource] = {
-        name: FilePixels(photo, cache) for name, (_, photo) in placed.items() if photo
-    }
-    if isinstance(masks, str) and not any(one.has_mask for one in sources.values()):
-        raise SceneError(
-            f"masks={masks!r} was asked for, but none of {len(sources)} photos has one.\n"
-            f"  In {root}.\n"
-            "  Masks are named as their photos, with or without .png added."
-        )
-    training, queries = [], []
-    for name, (camera, _) in placed.items():
-        if parts[name] == "training":
-            training.append(TrainingView(name, camera, sources[name]))
-        else:
-            queries.append(QueryView(name, camera))
-    hidden = {query.name: sources[query.name] for query in queries if query.name in sources}
-    details = {
-        "source": str(source),
-        "split": rule,
-        "unused": sum(part == "unused" for part in parts.values()),
-        "lenses": build.lenses(paths),
-        "images": images,
-        "masks": sum(one.has_mask for one in sources.values()),
-        "masks asked for": masks,
-        "background": colour,
-        "resolution": resolution,
-        "cache bytes": cache_bytes,
-    }
-    return Scene(
-        path=root,
-        format=kind,
-        training=TrainingViews(training),
-        held_out=HeldOut(queries, hidden),
-        points=dataset.points,
-        frame=dataset.frame,
-        details=details,
+        cache=PixelCache(cache_bytes),
     )
 
 
-def recognise(path: Path, wanted: Format | None = None) -> tuple[Format, Path]:
-    """The format of a dataset, and the file or folder that describes it.
-
-    COLMAP beside photos goes first, then `transforms.json`, then Blender; the
-    COLMAP model that nerfstudio keeps in `colmap/sparse/0` comes last, because
-    its `transforms.json` is what nerfstudio itself reads.
-    """
-    if path.is_file() and path.suffix == ".json":
-        if path.name.startswith("transforms_") and wanted in (None, "blender"):
-            return "blender", path.parent / "transforms_train.json"
-        return "transforms", path
-    found: dict[Format, Path] = {}
-    if path.is_dir():
-        model = find_model(path)
-        if model is not None and model != path / "colmap/sparse/0":
-            found["colmap"] = model
-        if (path / "transforms.json").is_file():
-            found["transforms"] = path / "transforms.json"
-        if (path / "transforms_train.json").is_file():
-            found["blender"] = path / "transforms_train.json"
-        if model is not None:
-            found.setdefault("colmap", model)
-    for kind, source in found.items():
-        if wanted in (None, kind):
-            return kind, source
-    what = "is no folder" if not path.is_dir() else f"is no {wanted or 'known'} dataset"
-    places = ", ".join(MODEL_FOLDERS[:-1])
-    raise SceneError(
-        f"{path} {what}.\n"
-        f"  Looked for cameras.bin or .txt in {places} and the folder itself (COLMAP),\n"
-        "  transforms.json (nerfstudio, instant-ngp), transforms_train.json (Blender).\n"
-        "  Give the folder that holds one of them."
-    )
-
-
-def _read(kind: Format, root: Path, source: Path, finder: PhotoFinder) -> Dataset:
-    """The dataset in the format that was recognised."""
-    if kind == "transforms":
-        return read_transforms(source, finder.size_of, allow_outside=finder.allow_outside)
-    if kind == "blender":
-        if not source.is_file():
-            raise SceneError(f"there is no {source}.\n  A Blender dataset needs it: restore it.")
-        if finder.images is not None:
-            raise SceneError(
-                f"images={finder.images!r} cannot replace the folders of a Blender dataset, "
-                f"which has one a split ({root}).\n  Ask for a smaller resolution instead."
-            )
-        return read_blender(root, finder.size_of)
-    model = read_colmap(source)
-    photos = root / (finder.images or PHOTO_FOLDER)
-    used = {image.camera_id for image in model.images}
-    lenses = {key: lens_of(model.cameras[key], source, photos) for key in sorted(used)}
-    shots = [
-        Shot(i.name, lenses[i.camera_id], i.world_to_camera, PHOTO_FOLDER, i.name)
-        for i in model.images
-    ]
-    return Dataset(format=kind, root=root, source=source, shots=tuple(shots), points=model.points)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Build:
-    """The options that decide how a photo becomes a view's picture."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Photographs:
+    """A capture that has been read, before anything decides which photos are held out."""
 
     dataset: Dataset
     finder: PhotoFinder
+    """Finds photos and masks, and remembers their headers."""
+    masks: str | Literal[False] | None
+    """As asked for."""
+    resolution: int | str | None
+    """As asked for."""
     scale: int | Fraction | None
+    """The resolution, parsed."""
     background: Rgb | None
     alpha: bool
     """Whether an alpha channel says which pixels count."""
+    cache: PixelCache
 
-    def place(self, paths: dict[str, Path | None]) -> dict[str, tuple[Camera, Photo | None]]:
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all photos, sorted."""
+        return tuple(shot.name for shot in self.dataset.shots)
+
+    @property
+    def own_split(self) -> bool:
+        """Whether the format brings a split of its own."""
+        return self.dataset.split is not None
+
+    def scene(self, holdout: Holdout = "auto") -> Scene:
+        """The scene under one split rule; photo headers are read at most once for all rules."""
+        parts, rule = split(self.dataset, holdout)
+        placed = self._place(find_photos(self.dataset, parts, self.finder))
+        photos = {name: photo for name, (_, photo) in placed.items() if photo}
+        with_mask = sum(photo.has_mask for photo in photos.values())
+        if isinstance(self.masks, str) and not with_mask:
+            raise SceneError(
+                f"masks={self.masks!r} was asked for, but none of {len(photos)} photos has one.\n"
+                f"  In {self.finder.root}.\n"
+                "  A mask has the name of its photo, with or without .png added."
+            )
+        training, queries = [], []
+        for name, (camera, _) in placed.items():
+            if parts[name] == "training":
+                training.append(TrainingView(name, camera, photos[name]))
+            else:
+                queries.append(QueryView(name, camera))
+        return Scene(
+            path=self.finder.root,
+            format=self.dataset.format,
+            training=TrainingViews(training),
+            held_out=HeldOut(
+                queries, {q.name: photos[q.name] for q in queries if q.name in photos}
+            ),
+            points=self.dataset.points,
+            frame=self.dataset.frame,
+            details={
+                "source": str(self.dataset.source),
+                "split": rule,
+                "unused": sum(part == "unused" for part in parts.values()),
+                "lenses": self._lenses(placed),
+                "images": self.finder.images,
+                "masks": with_mask,
+                "masks asked for": self.masks,
+                "background": self.background,
+                "resolution": self.resolution,
+                "cache bytes": self.cache.limit,
+            },
+        )
+
+    def _place(self, paths: dict[str, Path | None]) -> dict[str, tuple[Camera, Photo | None]]:
         """Camera and photo of each shot in use, in order of names."""
         shots = {shot.name: shot for shot in self.dataset.shots if shot.name in paths}
         at_size: dict[str, Lens] = {}
@@ -219,9 +191,9 @@ class _Build:
             return camera, None
         mask = self.finder.mask(shot, self.dataset.source)
         if mask is not None:
-            self._check_mask(mask, path, lens)
+            self.finder.check_mask(mask, path, lens)
         alpha = self.alpha and mask is None and self.finder.header(path).has_alpha
-        return camera, Photo(path, lens, size, self.background, mask, alpha)
+        return camera, Photo(path, lens, size, self.background, mask, alpha, self.cache)
 
     def _final_size(self, size: tuple[int, int]) -> tuple[int, int]:
         if self.scale is None:
@@ -230,19 +202,60 @@ class _Build:
             return reduced_size(size, min(1.0, self.scale / max(size)))
         return reduced_size(size, float(self.scale))
 
-    def _check_mask(self, mask: Path, photo: Path, lens: Lens) -> None:
-        size = self.finder.header(mask).size
-        if not same_shape(lens.size, size):
-            raise ImageError(
-                f"the mask {mask} has {size[0]} x {size[1]} pixels, its photo {photo.name} "
-                f"{lens.width} x {lens.height}.\n"
-                "  A mask must be its photo's size or a uniform rescale of it."
-            )
-
-    def lenses(self, paths: dict[str, Path | None]) -> dict[str, int]:
+    def _lenses(self, used: Collection[str]) -> dict[str, int]:
         """How many photos each kind of lens took."""
-        kinds = (shot.lens.kind for shot in self.dataset.shots if shot.name in paths)
+        kinds = (shot.lens.kind for shot in self.dataset.shots if shot.name in used)
         return dict(Counter(k if k == "pinhole" else f"{k}, undistorted" for k in kinds))
+
+
+def recognise(path: Path, wanted: Format | None = None) -> tuple[Format, Path]:
+    """The format of a dataset, and the file or folder that describes it.
+
+    COLMAP beside photos goes first, then `transforms.json`, then Blender; the
+    COLMAP model that nerfstudio keeps in `colmap/sparse/0` comes last, because
+    its `transforms.json` is what nerfstudio itself reads.
+    """
+    if path.is_file() and path.suffix == ".json":
+        if path.name.startswith("transforms_") and wanted in (None, "blender"):
+            return "blender", path.parent / "transforms_train.json"
+        return "transforms", path
+    model = find_model(path) if path.is_dir() else None
+    found: list[tuple[Format, Path | None]] = [
+        ("colmap", None if model == path / "colmap/sparse/0" else model),
+        ("transforms", path / "transforms.json"),
+        ("blender", path / "transforms_train.json"),
+        ("colmap", model),
+    ]
+    for kind, source in found:
+        if wanted in (None, kind) and source is not None and (source == model or source.is_file()):
+            return kind, source
+    what = f"not a {wanted} dataset" if wanted else "not a dataset splatcert can read"
+    what = what if path.is_dir() else "not a folder"
+    places = ", ".join(MODEL_FOLDERS[:-1])
+    raise SceneError(
+        f"{path} is {what}.\n"
+        f"  Looked for cameras.bin or .txt in {places} and the folder itself (COLMAP),\n"
+        "  transforms.json (nerfstudio, instant-ngp), transforms_train.json (Blender).\n"
+        "  Pass the folder that contains one of them."
+    )
+
+
+def _read(kind: Format, root: Path, source: Path, finder: PhotoFinder) -> Dataset:
+    """The dataset in the format that was recognised."""
+    if kind == "transforms":
+        return read_transforms(source, finder.size_of, allow_outside=finder.allow_outside)
+    if kind == "blender":
+        if not source.is_file():
+            raise SceneError(f"{source} is missing.\n  A Blender dataset needs it: restore it.")
+        if finder.images is not None:
+            raise SceneError(
+                f"images={finder.images!r} cannot replace the folders of a Blender dataset, "
+                f"which has one per split ({root}).\n  Pass a smaller resolution instead."
+            )
+        return read_blender(root, finder.size_of)
+    model = read_colmap(source)
+    shots = shots_of(model, root / (finder.images or PHOTO_FOLDER))
+    return Dataset(format=kind, root=root, source=source, shots=tuple(shots), points=model.points)
 
 
 def parse_scale(resolution: int | str | None) -> int | Fraction | None:
@@ -267,13 +280,12 @@ def parse_scale(resolution: int | str | None) -> int | Fraction | None:
 
 
 def _background(background: Rgb | str | None, kind: Format) -> Rgb | None:
-    """A colour below transparent pixels; white for Blender unless told."""
+    """The colour below transparent pixels; by default white for Blender, none elsewhere."""
     if background is None:
         return COLOURS["white"] if kind == "blender" else None
-    if isinstance(background, str):
-        background = COLOURS.get(background, ())  # type: ignore[assignment]
+    colour = COLOURS.get(background, ()) if isinstance(background, str) else background
     try:
-        r, g, b = (float(value) for value in background)  # type: ignore[union-attr]
+        r, g, b = (float(value) for value in colour)
     except (TypeError, ValueError):
         r = g = b = -1.0
     if not all(0 <= value <= 1 for value in (r, g, b)):
@@ -282,22 +294,3 @@ def _background(background: Rgb | str | None, kind: Format) -> Rgb | None:
             f"got {background!r}"
         )
     return r, g, b
-
-
-class Photographs:
-    """A capture that has been read, before its split is decided."""
-
-    def __init__(self, path: str | os.PathLike[str], **options: Any) -> None:
-        self._path, self._options = path, options
-        self._usual = load_scene(path, holdout="auto", **options)
-        self.names = tuple(self._usual.cameras)
-        self.own_split = self._usual.details.get("split") == OWN_SPLIT
-
-    def scene(self, holdout: Holdout = "auto") -> Scene:
-        """The scene with this split."""
-        return load_scene(self._path, holdout=holdout, **self._options)
-
-
-def read_photographs(path: str | os.PathLike[str], **options: Any) -> Photographs:
-    """Read a capture."""
-    return Photographs(path, **options)

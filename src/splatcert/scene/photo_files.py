@@ -66,6 +66,16 @@ class PhotoFinder:
                 return self._checked(base / file, named_by, base if self.masks else self.root)
         return None
 
+    def check_mask(self, mask: Path, photo: Path, lens: Lens) -> None:
+        """Refuse a mask that no rescale brings to the size of its photo."""
+        size = self.header(mask).size
+        if not same_shape(lens.size, size):
+            raise ImageError(
+                f"the mask {mask} has {size[0]} x {size[1]} pixels, its photo {photo.name} "
+                f"{lens.width} x {lens.height}.\n"
+                "  A mask must be its photo's size or a uniform rescale of it."
+            )
+
     def header(self, path: Path) -> Header:
         """Size and kind of a photo, read once."""
         if path not in self.headers:

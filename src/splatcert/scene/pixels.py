@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
@@ -126,9 +126,62 @@ def decode_mask(path: Path) -> NDArray[np.bool_]:
         return np.asarray(image) != 0
 
 
+DEFAULT_CACHE_BYTES = 1 << 30
+
+
+class PixelCache:
+    """Arrays of bytes by key. Whatever does not fit is decoded again when asked for.
+
+    A pickled copy starts empty, so that sending a scene to another process does
+    not send its pictures.
+    """
+
+    def __init__(self, limit: int = DEFAULT_CACHE_BYTES) -> None:
+        if limit < 0:
+            raise InputError(f"a cache limit is a number of bytes, got {limit}")
+        self.limit = limit
+        self._arrays: OrderedDict[Hashable, NDArray[np.generic]] = OrderedDict()
+        self._used = 0
+        self._lock = Lock()
+
+    @property
+    def used(self) -> int:
+        """Bytes held now; never more than `limit`."""
+        return self._used
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def get(self, key: Hashable, make: Callable[[], NDArray[np.generic]]) -> NDArray[np.generic]:
+        """The array under this key, made if it is not there; read-only."""
+        with self._lock:
+            if key in self._arrays:
+                self._arrays.move_to_end(key)
+                return self._arrays[key]
+        # Decoding happens outside the lock: two threads may then do the same
+        # work once, which is cheaper than all threads waiting for each photo.
+        array = make()
+        array.setflags(write=False)
+        with self._lock:
+            self._keep(key, array)
+        return array
+
+    def _keep(self, key: Hashable, array: NDArray[np.generic]) -> None:
+        if array.nbytes > self.limit or key in self._arrays:
+            return
+        while self._used + array.nbytes > self.limit:
+            _, dropped = self._arrays.popitem(last=False)
+            self._used -= dropped.nbytes
+        self._arrays[key] = array
+        self._used += array.nbytes
+
+    def __reduce__(self) -> tuple[type[PixelCache], tuple[int]]:
+        return PixelCache, (self.limit,)
+
+
 @dataclass(frozen=True)
 class Photo:
-    """One photo, and the steps from its file to its camera's pixel grid."""
+    """One photo on disk, and the steps from its file to its camera's pixel grid."""
 
     path: Path
     lens: Lens
@@ -139,11 +192,24 @@ class Photo:
     """Colour below transparent pixels; None keeps colours as stored."""
     mask_path: Path | None = None
     alpha_is_mask: bool = False
+    cache: PixelCache = field(default_factory=PixelCache, compare=False, repr=False)
+    """Decoded pixels; a scene's photos share one."""
 
     @property
     def has_mask(self) -> bool:
         """Whether some pixels may not count."""
         return self.mask_path is not None or self.alpha_is_mask
+
+    def image(self) -> Tensor:
+        """[H, W, 3], float32 in [0, 1]."""
+        pixels = self.cache.get((self, "image"), self.pixels)
+        return torch.tensor(pixels).to(torch.float32).div_(255)
+
+    def mask(self) -> Tensor:
+        """[H, W], bool."""
+        if not self.has_mask:
+            return torch.ones(self.size[::-1], dtype=torch.bool)
+        return torch.tensor(self.cache.get((self, "mask"), self.counted))
 
     def pixels(self) -> Bytes:
         """The finished picture, [H, W, 3]."""
@@ -203,85 +269,3 @@ def _resized(mask: NDArray[np.float32], size: tuple[int, int]) -> NDArray[np.flo
     grows = mask.shape[1] < size[0]
     how = cv2.INTER_NEAREST if grows else cv2.INTER_AREA
     return np.asarray(cv2.resize(mask, size, interpolation=how), dtype=np.float32)
-
-
-DEFAULT_CACHE_BYTES = 1 << 30
-
-
-class PixelCache:
-    """Arrays of bytes by key. Whatever does not fit is decoded again when asked for.
-
-    A pickled copy starts empty, so that sending a scene to another process does
-    not send its pictures.
-    """
-
-    def __init__(self, limit: int = DEFAULT_CACHE_BYTES) -> None:
-        if limit < 0:
-            raise InputError(f"a cache limit is a number of bytes, got {limit}")
-        self.limit = limit
-        self._arrays: OrderedDict[Hashable, NDArray[np.generic]] = OrderedDict()
-        self._used = 0
-        self._lock = Lock()
-
-    @property
-    def used(self) -> int:
-        """Bytes held now; never more than `limit`."""
-        return self._used
-
-    def __len__(self) -> int:
-        return len(self._arrays)
-
-    def get(self, key: Hashable, make: Callable[[], NDArray[np.generic]]) -> NDArray[np.generic]:
-        """The array under this key, made if it is not there; read-only."""
-        with self._lock:
-            if key in self._arrays:
-                self._arrays.move_to_end(key)
-                return self._arrays[key]
-        # Decoding happens outside the lock: two threads may then do the same
-        # work once, which is cheaper than all threads waiting for each photo.
-        array = make()
-        array.setflags(write=False)
-        with self._lock:
-            self._keep(key, array)
-        return array
-
-    def _keep(self, key: Hashable, array: NDArray[np.generic]) -> None:
-        if array.nbytes > self.limit or key in self._arrays:
-            return
-        while self._used + array.nbytes > self.limit:
-            _, dropped = self._arrays.popitem(last=False)
-            self._used -= dropped.nbytes
-        self._arrays[key] = array
-        self._used += array.nbytes
-
-    def __reduce__(self) -> tuple[type[PixelCache], tuple[int]]:
-        return PixelCache, (self.limit,)
-
-
-@dataclass(frozen=True, eq=False)
-class FilePixels:
-    """Pixels of a photo on disk, through a cache shared by the scene."""
-
-    photo: Photo
-    cache: PixelCache
-
-    @property
-    def path(self) -> Path | None:
-        """The photograph's file."""
-        return self.photo.path
-
-    @property
-    def has_mask(self) -> bool:
-        """Whether some pixels may not count."""
-        return self.photo.has_mask
-
-    def image(self) -> Tensor:
-        """[H, W, 3], float32 in [0, 1]."""
-        pixels = self.cache.get((self.photo, "image"), self.photo.pixels)
-        return torch.tensor(pixels).to(torch.float32).div_(255)
-
-    def mask(self) -> Tensor:
-        """[H, W], bool."""
-        if not self.has_mask:
-            return torch.ones(self.photo.size[::-1], dtype=torch.bool)
-        return torch.tensor(self.cache.get((self.photo, "mask"), self.photo.counted))

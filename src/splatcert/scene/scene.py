@@ -32,8 +32,8 @@ class TensorPixels:
     """[H, W, 3], float32 in [0, 1]."""
     counted: Tensor | None = None
     """[H, W], bool; None where all pixels count."""
-    path: Path | None = None
-    """Never a file."""
+    path: None = None
+    """They come from no file."""
 
     @property
     def has_mask(self) -> bool:
@@ -127,7 +127,7 @@ class Scene:
             points = {
                 "count": len(self.points),
                 "mean reprojection error": float(known.mean()) if len(known) else None,
-                "tracks": self.points.tracks is not None,
+                "tracks": self.points.has_tracks,
             }
         return {
             "path": str(self.path),

@@ -18,7 +18,7 @@ from splatcert.errors import InputError
 from splatcert.scene.dataset import Holdout
 from splatcert.splats.files import Split, describe_model
 from splatcert.storage.schema import from_plain
-from splatcert.storage.whole import ordinary
+from splatcert.storage.whole import require_regular_file
 
 Rgb = tuple[float, float, float]
 
@@ -73,7 +73,7 @@ def account_of(model: Path) -> TrainingAccount:
 def _own_run(path: Path) -> TrainingAccount:
     """A run of `splatcert train`."""
     try:
-        record: Any = json.loads(ordinary(path).read_text())
+        record: Any = json.loads(require_regular_file(path).read_text())
         request = record["request"]
         names = {key: tuple(map(str, request[key])) for key in ("training_views", "held_out_views")}
         sides = [int(side) for size in request["sizes"] for side in size]

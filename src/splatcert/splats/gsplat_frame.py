@@ -22,8 +22,6 @@ Matrix = NDArray[np.float64]
 
 SAMPLED_POINTS = 500
 SAMPLED_GAUSSIANS = 50_000
-FARTHEST_MATCH = 0.04
-CLEAR_LEAD = 0.7
 EXACT = "donot_use_mm_for_euclid_dist"
 
 
@@ -163,23 +161,3 @@ def gsplat_frames(
         for name, matrix in frames.items()
     ]
     return sorted(candidates, key=lambda candidate: candidate.distance)
-
-
-def match_gsplat_frame(
-    splats: Splats, camera_to_worlds: ArrayLike, points: ArrayLike
-) -> FrameCandidate:
-    """The frame of a gsplat model, or a refusal when the Gaussians do not single one out."""
-    best, second = gsplat_frames(splats, camera_to_worlds, points)[:2]
-    if best.distance > FARTHEST_MATCH:
-        raise FrameError(
-            f"no frame of gsplat's brings these {len(splats)} Gaussians to the sparse points:\n"
-            f"  the best ({best.name}) leaves {best.distance:.3f} of the scene's spread.\n"
-            "  The model belongs to another capture, or COLMAP was run again after training."
-        )
-    if best.distance > CLEAR_LEAD * second.distance:
-        raise FrameError(
-            "the Gaussians fit the sparse points in two frames of gsplat's about equally:\n"
-            f"  {best.name} ({best.distance:.4f}) and {second.name} ({second.distance:.4f}).\n"
-            "  Render a training view in each and pass the better frame yourself."
-        )
-    return best

@@ -13,11 +13,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from splatcert.camera import Camera
 from splatcert.errors import InputError
-from splatcert.splats.untrusted import ForeignFileError, load_json, load_namespace
+from splatcert.scene.readers.camera_files import read_camera_list
+from splatcert.splats.untrusted import ForeignFileError, load_namespace
 
 LARGEST_WIDTH = 1600
 HOLDOUT = 8
@@ -87,10 +86,7 @@ class InriaRun:
         path = self.folder / "cameras.json"
         if not path.is_file():
             return {}
-        entries = load_json(path)
-        if not isinstance(entries, list):
-            raise ForeignFileError(f"{path}: expected a list of cameras")
-        return dict(_camera(path, number, entry) for number, entry in enumerate(entries))
+        return {name: _centred(camera) for name, camera in read_camera_list(path).items()}
 
     def as_trained(self, camera: Camera) -> Camera:
         """A camera of the capture as this model saw it: centred, at the trained size."""
@@ -115,8 +111,11 @@ class InriaRun:
 def as_inria(camera: Camera, resolution: int | float = -1) -> Camera:
     """The camera with its principal point centred, at the size Inria trains on."""
     width, height = trained_size(camera.width, camera.height, resolution)
-    resized = camera.resized(width, height)
-    return replace(resized, cx=width / 2, cy=height / 2)
+    return _centred(camera.resized(width, height))
+
+
+def _centred(camera: Camera) -> Camera:
+    return replace(camera, cx=camera.width / 2, cy=camera.height / 2)
 
 
 def trained_size(width: int, height: int, resolution: int | float) -> tuple[int, int]:
@@ -152,23 +151,3 @@ def inria_iterations(folder: Path) -> list[int]:
         for path in folder.glob("point_cloud/iteration_*/point_cloud.ply")
         if (match := re.fullmatch(r"iteration_(\d{1,12})", path.parent.name))
     )
-
-
-def _camera(path: Path, number: int, entry: Any) -> tuple[str, Camera]:
-    try:
-        rotation = np.array(entry["rotation"], dtype=np.float64).reshape(3, 3)
-        pose = np.eye(4)
-        pose[:3, :3] = rotation.T
-        pose[:3, 3] = -rotation.T @ np.array(entry["position"], dtype=np.float64)
-        width, height = int(entry["width"]), int(entry["height"])
-        return str(entry["img_name"]), Camera(
-            world_to_camera=pose,
-            fx=float(entry["fx"]),
-            fy=float(entry["fy"]),
-            cx=width / 2,
-            cy=height / 2,
-            width=width,
-            height=height,
-        )
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise ForeignFileError(f"{path}: camera {number} cannot be used ({error})") from None

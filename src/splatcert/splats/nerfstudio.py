@@ -21,13 +21,14 @@ from splatcert.splats.gaussians import Splats
 from splatcert.splats.harmonics import rgb_to_constant
 from splatcert.splats.transform import FrameError, split_similarity
 from splatcert.splats.untrusted import (
+    MAX_TEXT_BYTES,
     ForeignFileError,
     check_stored,
     load_checkpoint,
     load_config,
-    load_json,
     setting,
 )
+from splatcert.storage.schema import read_json
 
 CHECKPOINT = re.compile(r"step-(\d{1,12})\.ckpt")
 TENSORS = ("means", "scales", "quats", "features_dc", "features_rest", "opacities")
@@ -141,7 +142,9 @@ def nerfstudio_steps(folder: Path) -> dict[int, Path]:
 
 def read_dataparser_transform(path: Path) -> NDArray[np.float64]:
     """x_model = scale * (transform @ [x, 1]) as one 4x4 matrix."""
-    content = load_json(path)
+    content = read_json(
+        path, "transform file", MAX_TEXT_BYTES, allow_nan=True, raises=ForeignFileError
+    )
     try:
         transform = np.array(content["transform"], dtype=np.float64).reshape(3, 4)
         scale = float(content["scale"])

@@ -8,7 +8,6 @@ a checkpoint is a pickle. A model from the internet must not be able to do any o
 from __future__ import annotations
 
 import ast
-import json
 import math
 import re
 from collections.abc import Mapping
@@ -23,9 +22,10 @@ import yaml
 from torch import Tensor
 
 from splatcert.splats.gaussians import SplatsError
-from splatcert.storage.whole import ordinary
+from splatcert.storage.whole import require_regular_file
 
 MAX_TEXT_BYTES = 64 << 20
+"""Largest JSON file beside a model."""
 MAX_CONFIG_BYTES = 1 << 20
 MAX_CONFIG_ENTRIES = 1 << 20
 MAX_CONFIG_NUMBER = 1 << 63
@@ -43,7 +43,7 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     Archives are mapped, so the optimiser state that trainers store along is not read.
     """
     try:
-        with ordinary(path).open("rb") as file:
+        with require_regular_file(path).open("rb") as file:
             mapped = file.read(len(ZIP_MAGIC)) == ZIP_MAGIC
         with _numpy_scalars_allowed(), catch_warnings():
             simplefilter("ignore")  # about kinds of tensors that are refused anyway
@@ -181,18 +181,9 @@ def load_namespace(path: Path) -> dict[str, Any]:
     return settings
 
 
-def load_json(path: Path) -> Any:
-    """A JSON file of bounded size."""
-    text = _read_text(path, MAX_TEXT_BYTES)
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ForeignFileError(f"{path}: not readable as JSON ({error})") from None
-
-
 def _read_text(path: Path, limit: int) -> str:
     try:
-        size = ordinary(path).stat().st_size
+        size = require_regular_file(path).stat().st_size
         if size > limit:
             raise ForeignFileError(f"{path}: {size} bytes, more than the {limit} one expects here")
         return path.read_text(encoding="utf-8", errors="replace")

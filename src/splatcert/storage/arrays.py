@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from splatcert.storage.whole import ArtefactError, ordinary, replacing
+from splatcert.storage.whole import ArtefactError, replacing, require_regular_file
 
 MAX_BYTES = 1 << 26
 """Largest archive that is unpacked unless said otherwise; a thousand views take a megabyte."""
@@ -55,7 +55,7 @@ def read_archive(path: Path, what: str, max_bytes: int = MAX_BYTES) -> dict[str,
 
 def _check_claims(path: Path, max_bytes: int) -> None:
     """Refuse an archive that unpacks to too much, or whose arrays claim more than is there."""
-    with zipfile.ZipFile(ordinary(path)) as packed:
+    with zipfile.ZipFile(require_regular_file(path)) as packed:
         members = packed.infolist()
         size = sum(member.file_size for member in members)
         if size > max_bytes:
@@ -94,7 +94,7 @@ def write_tensors(path: Path, arrays: Arrays, facts: dict[str, str]) -> None:
 def read_tensors(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
     """Arrays and texts of a safetensors file; one that cannot be read is an `OSError`."""
     try:
-        with safe_open(ordinary(path), framework="np") as file:
+        with safe_open(require_regular_file(path), framework="np") as file:
             arrays = {name: file.get_tensor(name) for name in file.keys()}
             return arrays, file.metadata() or {}
     except (SafetensorError, TypeError, AttributeError) as error:

@@ -19,35 +19,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatcert.errors import InputError
-from splatcert.storage.whole import ordinary
+from splatcert.storage.whole import require_regular_file
 
 MAX_HEADER_LINE = 4096
 MAX_HEADER_LINES = 20_000
 MAX_ROWS = 1 << 40
 BLOCK_ROWS = 8192
-SCALARS = {
-    "char": "i1",
-    "int8": "i1",
-    "uchar": "u1",
-    "uint8": "u1",
-    "short": "i2",
-    "int16": "i2",
-    "ushort": "u2",
-    "uint16": "u2",
-    "int": "i4",
-    "int32": "i4",
-    "uint": "u4",
-    "uint32": "u4",
-    "float": "f4",
-    "float32": "f4",
-    "double": "f8",
-    "float64": "f8",
+TYPES = {
+    "i1": ("char", "int8"),
+    "u1": ("uchar", "uint8"),
+    "i2": ("short", "int16"),
+    "u2": ("ushort", "uint16"),
+    "i4": ("int", "int32"),
+    "u4": ("uint", "uint32"),
+    "f4": ("float", "float32"),
+    "f8": ("double", "float64"),
 }
+SCALARS = {name: kind for kind, names in TYPES.items() for name in names}
 FORMATS = {"ascii": "=", "binary_little_endian": "<", "binary_big_endian": ">"}
 
 
 class PlyError(InputError):
-    """A PLY file that cannot be read as splats."""
+    """A PLY file that cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +98,7 @@ class Header:
 def read_header(path: Path) -> Header:
     """Parse the header alone; the body is not touched."""
     try:
-        with ordinary(path).open("rb") as file:
+        with require_regular_file(path).open("rb") as file:
             lines, body_start = _header_lines(file, path)
             size = os.fstat(file.fileno()).st_size
     except OSError as error:
@@ -204,6 +197,15 @@ def read_blocks(header: Header, element: Element) -> Iterator[tuple[int, NDArray
             yield start, block
 
 
+def read_columns(header: Header, element: Element) -> dict[str, NDArray[np.generic]]:
+    """All rows of one element, a column per property, in the machine's byte order."""
+    blocks = [block for _, block in read_blocks(header, element)]
+    return {
+        p.name: np.concatenate([np.empty(0, p.kind), *(block[p.name] for block in blocks)])
+        for p in element.properties
+    }
+
+
 def _check_room(header: Header, element: Element, start: int) -> None:
     """Refuse a count that the bytes after it do not bear out, in either direction."""
     later = header.elements[header.elements.index(element) + 1 :]
@@ -258,6 +260,7 @@ def _ascii_blocks(
             f"{header.file_bytes - header.body_start} bytes after the header.\n"
             "  The file is cut short; export it again."
         )
+    numbers = np.dtype([(name, "f8") for name in element.names])  # some writers put 12.0 for 12
     lines = filter(str.strip, io.TextIOWrapper(file, encoding="ascii", errors="replace"))
     for other in header.elements[: header.elements.index(element)]:
         for _ in islice(lines, other.count):
@@ -270,7 +273,7 @@ def _ascii_blocks(
                 f"{start + len(rows)} are there.\n  The file is cut short; export it again."
             )
         try:
-            block = np.loadtxt(rows, dtype, comments=None, ndmin=1, encoding=None)
+            block = _exact(np.loadtxt(rows, numbers, comments=None, ndmin=1, encoding=None), dtype)
         except ValueError as error:
             raise PlyError(
                 f"{header.path}: {element.name} rows {start} to {start + len(rows) - 1}: {error}"
@@ -281,3 +284,13 @@ def _ascii_blocks(
             f"{header.path}: more rows of {element.name} than the {element.count} promised.\n"
             "  The file is mislabelled; export it again."
         )
+
+
+def _exact(rows: NDArray[np.void], dtype: np.dtype) -> NDArray[np.void]:
+    """Rows of text in the types of the header, which whole numbers must fit."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        typed = rows.astype(dtype)
+    for name in (n for n in dtype.names or () if dtype[n].kind != "f"):
+        if (wrong := rows[name][typed[name] != rows[name]]).size:
+            raise ValueError(f"{name} cannot be {wrong[0]:g}, its type is {dtype[name]}")
+    return typed

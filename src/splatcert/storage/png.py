@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures as PNG files, and the colours of the paper they are drawn on."""
+"""Pictures as PNG files, and the background and text colours they are drawn with."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from splatcert.storage.whole import written_aside
+from splatcert.storage.whole import replacing
 
 Pixels = NDArray[np.uint8]
 CAPTION_HEIGHT = 24
@@ -22,7 +22,7 @@ def to_pixels(rgb: NDArray[np.floating]) -> Pixels:
 
 
 def save_png(path: Path, pixels: Pixels) -> None:
-    """Write aside and rename, so that a picture is there whole or not at all."""
-    with written_aside(path) as aside:
+    """Write a picture that appears whole or not at all."""
+    with replacing(path) as aside:
         # Twice as fast as the default level, and hardly larger for renders.
         Image.fromarray(pixels).save(aside, format="PNG", compress_level=3)

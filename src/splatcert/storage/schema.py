@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frozen dataclasses as plain JSON values and back, every entry checked by its type.
+"""JSON read without trust: whole files, frozen dataclasses, and entries of foreign files.
 
 A certificate is read by people and programs we do not know, and may have been edited by
 either. So reading trusts nothing: a missing, additional or mistyped entry is named by its
@@ -24,15 +24,65 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatcert.errors import InputError
-from splatcert.storage.whole import ordinary
+from splatcert.storage.whole import require_regular_file
 
 Kind = TypeVar("Kind")
+Meta = Mapping[str, Any]
+MAX_JSON = 1 << 28
+"""Largest JSON file that is read by default, in bytes."""
 MAX_DIGITS = 100
-"""Of a fraction; Python's own limit for reading whole numbers raises errors of its own."""
+"""Longest fraction in digits; beyond its own limit Python raises an error of its own."""
+
+
+class JsonError(InputError):
+    """A JSON file that cannot be read, or an entry of one that cannot be used."""
 
 
 class PlainError(InputError):
     """A stored entry that is not what it should be; the message starts with its place."""
+
+
+def read_json(
+    path: Path,
+    what: str,
+    max_bytes: int = MAX_JSON,
+    *,
+    allow_nan: bool = False,
+    raises: type[InputError] = JsonError,
+) -> Any:
+    """The content of a JSON file; `what` it should be goes into messages.
+
+    NaN, Infinity and numbers beyond the largest float are not JSON, but Python reads and other
+    programs write them: `allow_nan` is for foreign files, whose readers check every number.
+    """
+    parse = None if allow_nan else _finite
+    try:
+        with require_regular_file(path).open("rb") as file:
+            data = file.read(max_bytes + 1)
+        if len(data) > max_bytes:
+            raise raises(
+                f"{path} has more than {max_bytes} bytes, too many for a {what}.\n"
+                "  Check that this is the right file."
+            )
+        return json.loads(data.decode("utf-8-sig"), parse_constant=parse, parse_float=parse)
+    except OSError as error:
+        raise raises(
+            f"cannot read the {what} {path}: {error.strerror or error}.\n  Check the path."
+        ) from error
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise raises(
+            f"{path} is not valid JSON: {error}.\n"
+            "  The file is truncated or damaged: restore it, or create it again."
+        ) from None
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is not a JSON number")
+    return value
 
 
 def to_plain(value: Any) -> Any:  # noqa: PLR0911 - one line per kind of value
@@ -186,25 +236,19 @@ _SCALARS: dict[Any, Callable[[Any, str], Any]] = {
     Fraction: _fraction,
     Any: lambda value, where: value,
 }
-MAX_JSON = 1 << 28
-Meta = Mapping[str, Any]
-
-
-class TransformsError(InputError):
-    """A transforms file that cannot be read."""
 
 
 @dataclass(frozen=True)
-class Source:
-    """One JSON file, for reading values out of it with messages that say where."""
+class JsonFile:
+    """A JSON object of somebody else's, read entry by entry with messages that say where."""
 
     path: Path
     meta: Meta
 
-    def wrong(self, why: str, frame: str = "") -> TransformsError:
+    def wrong(self, why: str, frame: str = "") -> JsonError:
         """An error that names this file and the frame."""
         where = f"{self.path}, frame {frame!r}" if frame else f"{self.path}"
-        return TransformsError(f"{why}.\n  In {where}.\n  Correct the file, or export it again.")
+        return JsonError(f"{why}.\n  In {where}.\n  Correct the file, or export it again.")
 
     def number(self, meta: Meta, key: str, frame: str = "") -> float | None:
         """A finite number, or None where the key is absent."""
@@ -234,21 +278,9 @@ class Source:
         return matrix
 
 
-def load_json(path: Path) -> Source:
-    """Parse a JSON object of a size that is still a description and not an attack."""
-    size = ordinary(path).stat().st_size
-    if size > MAX_JSON:
-        raise TransformsError(
-            f"{path} has {size} bytes; a description of photos has at most {MAX_JSON}.\n"
-            "  Check that this is the right file."
-        )
-    try:
-        meta = json.loads(path.read_text(encoding="utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise TransformsError(
-            f"{path} is not valid JSON: {error}.\n  The file is cut short or damaged: "
-            "copy or export it again."
-        ) from None
+def load_json(path: Path, what: str) -> JsonFile:
+    """Read a file that must hold a JSON object."""
+    meta = read_json(path, what, allow_nan=True)
     if not isinstance(meta, dict):
-        raise TransformsError(f"{path} must hold a JSON object, got {type(meta).__name__}.")
-    return Source(path, meta)
+        raise JsonError(f"{path} must hold a JSON object, got {type(meta).__name__}.")
+    return JsonFile(path, meta)

@@ -30,7 +30,8 @@ from splatcert.scene.scene import Scene
 from splatcert.splats.files import save_ply
 from splatcert.splats.gaussians import Splats
 from splatcert.storage.arrays import write_tensors
-from splatcert.storage.whole import file_hash, ordinary, owned_folder, write_text_whole
+from splatcert.storage.schema import read_json
+from splatcert.storage.whole import file_hash, owned_folder, require_regular_file, write_text_whole
 from splatcert.training.density import DensityStats
 from splatcert.training.optimise import Progress, Trainer
 from splatcert.training.table import GaussianTable
@@ -87,12 +88,7 @@ class TrainingRun:
         """The stored request and result, or None in a fresh folder."""
         if not self._record.exists():
             return None
-        try:
-            record = json.loads(ordinary(self._record).read_text())
-        except (ValueError, RecursionError) as error:
-            raise RunError(
-                f"{self._record} is not JSON: {error}.\n  Remove it, or choose another folder."
-            ) from error
+        record = read_json(self._record, "training record", raises=RunError)
         request = record.get("request") if isinstance(record, dict) else None
         if not isinstance(request, dict) or not isinstance(request.get("config"), dict):
             raise RunError(
@@ -157,7 +153,7 @@ class TrainingRun:
         if not self._checkpoint.exists():
             return trainer
         try:
-            with safe_open(ordinary(self._checkpoint), framework="pt") as file:
+            with safe_open(require_regular_file(self._checkpoint), framework="pt") as file:
                 step = int((file.metadata() or {})["step"])
                 tensors = {name: file.get_tensor(name) for name in file.keys()}
             if not 0 < step < self.config.iterations:

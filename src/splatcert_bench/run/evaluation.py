@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 from dataclasses import replace
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from splatcert import __version__
+from splatcert.storage.schema import read_json
 from splatcert_bench.run.fingerprint import read_stamp
 from splatcert_bench.run.layout import Bench, Model
 from splatcert_bench.site.results import write_results
@@ -53,7 +53,7 @@ def evaluate(bench: Bench) -> None:
 def costs(model: Model) -> dict[str, float]:
     """Latency, and seconds of training and of what comes after it."""
     bench = model.bench
-    facts: dict[str, float] = json.loads(model.times.read_text())
+    facts: dict[str, float] = read_json(model.times, "table of times")
     facts["seconds.train"] = training_seconds(model.run)
     if model.is_main and bench.config.members.count:
         runs = [bench.member(model.scene, k) for k in range(bench.config.members.count)]
@@ -66,7 +66,7 @@ def costs(model: Model) -> dict[str, float]:
 
 def training_seconds(run: Path) -> float:
     """Wall time of a run; of one that was resumed, the timed part extrapolated."""
-    record: Any = json.loads((run / "train.json").read_text())
+    record: Any = read_json(run / "train.json", "training record")
     timed, steps = record["result"]["steps_timed"], record["request"]["config"]["iterations"]
     return float(record["result"]["seconds"]) * steps / max(1, timed)
 

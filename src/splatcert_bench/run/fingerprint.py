@@ -8,13 +8,11 @@ the edit touches.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +20,8 @@ from typing import Any
 from splatcert import __version__
 from splatcert.certificate.hashes import canonical
 from splatcert.field.fit import one_torch_thread
-from splatcert.storage.whole import file_hash, write_text_whole
+from splatcert.storage.schema import JsonError, read_json
+from splatcert.storage.whole import file_hash, locked, write_text_whole
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ def perform(stamps: Path, task: Task) -> float | None:
 
     Another process may be at it, as when a node was given up too early: then wait for it.
     """
-    with _locked(stamps / f".{_file(task.name)}.lock"):
+    with locked(stamps / f".{_file(task.name)}.lock"):
         fingerprint = fingerprint_of(stamps, task)
         known = read_stamp(stamps, task.name)
         if (
@@ -120,20 +119,12 @@ def write_stamp(stamps: Path, task: Task, fingerprint: str, seconds: float) -> N
 def read_stamp(stamps: Path, name: str) -> Stamp | None:
     """The stamp of a job; one that cannot be read is as good as none."""
     try:
-        content = json.loads((stamps / f"{_file(name)}.json").read_text())
+        content = read_json(stamps / f"{_file(name)}.json", "stamp")
         parts = {key: content[key] for key in ("fingerprint", "outputs", "sizes", "seconds")}
         return Stamp(**parts)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (JsonError, KeyError, TypeError):
         return None
 
 
 def _file(name: str) -> str:
     return name.replace("/", ".")
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

@@ -14,7 +14,6 @@ OUT/jobs/NAME.json              stamps of finished jobs
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from typing import Any
 from splatcert.config import TrainConfig
 from splatcert.scene.load import load_scene
 from splatcert.scene.scene import Scene
+from splatcert.storage.schema import read_json
 from splatcert_bench.run.settings import BenchConfig, BenchError, Density, SceneEntry
 
 SHOWN = 3
@@ -147,7 +147,7 @@ class Model:
 
     def trained_with(self) -> dict[str, Any]:
         """Settings that the run was really trained with; a given one may have had its own."""
-        return json.loads((self.run / "train.json").read_text())["request"]["config"]
+        return read_json(self.run / "train.json", "training record")["request"]["config"]
 
     @property
     def certificate(self) -> Path:

@@ -11,7 +11,7 @@ from typing import Any
 
 from splatcert.config import FieldConfig, LearnConfig, TrainConfig
 from splatcert.storage.schema import PlainError, from_plain, to_plain
-from splatcert.storage.whole import ordinary
+from splatcert.storage.whole import require_regular_file
 from splatcert_bench.run.settings import (
     BenchConfig,
     BenchError,
@@ -106,7 +106,7 @@ def _filled(default: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        if ordinary(path).stat().st_size > MAX_BYTES:
+        if require_regular_file(path).stat().st_size > MAX_BYTES:
             raise BenchError(
                 f"{path} has more than {MAX_BYTES} bytes, too many for a bench's settings.\n"
                 "  Is it the right file? benchmarks/cpu.toml is an example."

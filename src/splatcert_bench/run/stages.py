@@ -22,6 +22,7 @@ from splatcert.pipeline import certify
 from splatcert.raster.render import render
 from splatcert.scene.scene import Scene
 from splatcert.splats.files import load_splats
+from splatcert.storage.schema import JsonError, read_json
 from splatcert.storage.whole import write_text_whole
 from splatcert.training.run import RunError, TrainingRun, request_of
 from splatcert_bench.run.layout import Bench, Model
@@ -43,8 +44,8 @@ def train_model(model: Model) -> None:
 def refuse_other_views(run: Path, scene: Scene, model: Model) -> None:
     """A run that was trained on other photographs than this bench would train on."""
     try:
-        stored = json.loads((run / "train.json").read_text())["request"]
-    except (OSError, ValueError, KeyError, TypeError):
+        stored = read_json(run / "train.json", "training record")["request"]
+    except (JsonError, KeyError, TypeError):
         raise BenchError(
             f"{run} is no run of splatcert train: it has no usable train.json.\n"
             "  Other models can be certified with splatcert certify; a bench needs runs."

@@ -19,8 +19,9 @@ from typing import Any, TypeVar
 from splatcert.config import LARGEST_COUNT, LARGEST_SEED
 from splatcert.conformal.levels import parse_level
 from splatcert.errors import InputError
+from splatcert.storage import schema
 from splatcert.storage.arrays import LONGEST_REASON, UNUSABLE
-from splatcert.storage.whole import ArtefactError, ordinary, replacing, write_text_whole
+from splatcert.storage.whole import ArtefactError, replacing, write_text_whole
 from splatcert_bench.site.charts import CHARTS, Chart
 from splatcert_bench.site.page import results_page
 from splatcert_bench.site.panels import PANELS, Panel
@@ -186,19 +187,11 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 def read_json(path: Path, kind: str) -> dict[str, Any]:
     """Read results or times that were written here."""
-    try:
-        if ordinary(path).stat().st_size > MAX_BYTES:
-            raise ValueError(f"it has more than {MAX_BYTES} bytes")
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    if not path.exists():
         raise ArtefactError(
             f"there are no {kind} at {path}.\n  Give a folder that splatcert bench has written."
-        ) from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise ArtefactError(
-            f"{path} cannot be read as {kind}: {error}.\n"
-            "  It is damaged: restore it, or run splatcert bench again."
-        ) from error
+        )
+    content = schema.read_json(path, f"table of {kind}", MAX_BYTES, raises=ArtefactError)
     found = (content.get("format"), content.get("version")) if isinstance(content, dict) else None
     if found != (f"splatcert {kind}", VERSION):
         raise ArtefactError(

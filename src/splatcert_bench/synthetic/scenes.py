@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from splatcert.camera import Camera
+from splatcert.scene.camera_paths import look_at
 from splatcert.splats.gaussians import Splats
 from splatcert.splats.harmonics import SH_CONSTANT, basis
 from splatcert_bench.synthetic.courtyard import SUN, SUNLIGHT, Surface, courtyard, shine
@@ -84,17 +85,6 @@ def _splats(
     return Splats(means=means, quats=quats, log_scales=log_scales, logit_opacities=logits, sh=sh)
 
 
-def look_at(eye: Array, target: Array, up: Array) -> Array:
-    """World-to-camera matrix of a camera at `eye` whose axis passes through `target`, [4, 4]."""
-    forward = (target - eye) / np.linalg.norm(target - eye)
-    right = np.cross(forward, up)
-    right /= np.linalg.norm(right)
-    rotation = np.stack([right, np.cross(forward, right), forward])
-    pose = np.eye(4)
-    pose[:3, :3], pose[:3, 3] = rotation, -rotation @ eye
-    return pose
-
-
 def made_cameras(
     count: int,
     width: int = 640,
@@ -108,6 +98,7 @@ def made_cameras(
     `field_of_view` is horizontal, in degrees; `turn` is the arc they share.
     """
     focal = 0.5 * width / np.tan(np.radians(field_of_view) / 2)
+    focus, up = np.array([0.0, 0.2, 0.8]), np.array([0.0, 0.0, 1.0])
     cameras = []
     for k in range(count):
         angle = np.radians(-68.0 + turn * k / count)
@@ -117,7 +108,7 @@ def made_cameras(
         )
         cameras.append(
             Camera(
-                world_to_camera=look_at(eye, np.array([0.0, 0.2, 0.8]), np.array([0.0, 0.0, 1.0])),
+                world_to_camera=look_at(eye, focus - eye, up),
                 fx=focal,
                 fy=focal,
                 cx=width / 2,

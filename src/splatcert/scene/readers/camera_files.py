@@ -13,11 +13,12 @@ import numpy as np
 from splatcert.camera import Camera
 from splatcert.errors import InputError
 from splatcert.scene.dataset import Shot
-from splatcert.scene.readers.colmap import find_model, lens_of, read_colmap
+from splatcert.scene.lens import INTRINSICS
+from splatcert.scene.readers.colmap import find_model, read_colmap, shots_of
 from splatcert.scene.readers.colmap_text import text_model
 from splatcert.scene.readers.transforms import read_frames
-from splatcert.storage.schema import MAX_JSON, load_json
-from splatcert.storage.whole import ordinary, write_text_whole
+from splatcert.storage.schema import load_json, read_json
+from splatcert.storage.whole import write_text_whole
 
 KNOWN = (
     "  Known are cameras.json (Inria's, or ours), transforms.json, and a COLMAP reconstruction\n"
@@ -31,15 +32,15 @@ def read_cameras(path: Path) -> dict[str, Camera]:
         folder = find_model(path)
         if folder is None:
             raise CameraListError(f"{path} is a folder without cameras.\n{KNOWN}")
-        return _colmap(folder)
+        return _pinholes(shots_of(read_colmap(folder), folder))
     if not path.exists():
         raise CameraListError(f"{path}: no such file or folder.\n{KNOWN}")
     if path.suffix in (".bin", ".txt"):
-        return _colmap(path.parent)
+        return _pinholes(shots_of(read_colmap(path.parent), path.parent))
     if path.suffix != ".json":
         raise CameraListError(f"{path} is no file of cameras.\n{KNOWN}")
     if path.name.startswith("transforms"):
-        return _pinholes(read_frames(load_json(path), lambda folder, file: None))
+        return _pinholes(read_frames(load_json(path, "transforms file"), lambda folder, file: None))
     return read_camera_list(path)
 
 
@@ -52,15 +53,6 @@ def write_cameras(folder: Path, cameras: Mapping[str, Camera]) -> list[Path]:
         written.append(folder / "sparse/0" / name)
         write_text_whole(written[-1], text)
     return written
-
-
-def _colmap(folder: Path) -> dict[str, Camera]:
-    model = read_colmap(folder)
-    lenses = {key: lens_of(camera, folder, folder) for key, camera in model.cameras.items()}
-    return _pinholes(
-        Shot(image.name, lenses[image.camera_id], image.world_to_camera, "", image.name)
-        for image in model.images
-    )
 
 
 def _pinholes(shots: Iterable[Shot]) -> dict[str, Camera]:
@@ -80,16 +72,7 @@ def read_camera_list(path: Path) -> dict[str, Camera]:
     `rotation` is camera-to-world in OpenCV axes and `position` the centre. Inria's files
     have no principal point: it is in the middle unless `cx` and `cy` are there.
     """
-    try:
-        if ordinary(path).stat().st_size > MAX_JSON:
-            raise CameraListError(f"{path} has more than {MAX_JSON} bytes: is it the right file?")
-        entries = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise CameraListError(f"cannot read {path}: {error.strerror}.") from None
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise CameraListError(f"{path} is not JSON: {error}.") from None
+    entries = read_json(path, "list of cameras", allow_nan=True, raises=CameraListError)
     if not isinstance(entries, list) or not entries:
         raise CameraListError(
             f"{path} is not a list of cameras.\n"
@@ -111,24 +94,16 @@ def _camera(entry: Any, where: str) -> tuple[str, Camera]:
     try:
         rotation = np.array(entry["rotation"], dtype=np.float64).reshape(3, 3)
         centre = np.array(entry["position"], dtype=np.float64).reshape(3)
-        fx, fy = float(entry["fx"]), float(entry["fy"])
-        width, height = int(entry["width"]), int(entry["height"])
-        cx, cy = float(entry.get("cx", width / 2)), float(entry.get("cy", height / 2))
+        size = {side: int(entry[side]) for side in ("width", "height")}
+        middle = {"cx": size["width"] / 2, "cy": size["height"] / 2}
+        lens = {name: float({**middle, **entry}[name]) for name in INTRINSICS}
     except (TypeError, ValueError, OverflowError) as error:
         raise CameraListError(f"{where}: {error}.") from None
     pose = np.eye(4)
     with np.errstate(over="ignore", invalid="ignore"):  # the camera refuses what is not finite
         pose[:3, :3], pose[:3, 3] = rotation.T, -rotation.T @ centre
     try:
-        camera = Camera(
-            world_to_camera=pose,
-            fx=fx,
-            fy=fy,
-            cx=cx,
-            cy=cy,
-            width=width,
-            height=height,
-        )
+        camera = Camera(world_to_camera=pose, **lens, **size)
     except InputError as error:
         raise CameraListError(f"{where}: {error}") from None
     return str(entry["img_name"]), camera

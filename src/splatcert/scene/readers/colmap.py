@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatcert.errors import InputError
-from splatcert.scene.dataset import SparsePoints
-from splatcert.scene.lens import Lens, LensError
+from splatcert.scene.dataset import Shot, SparsePoints
+from splatcert.scene.lens import INTRINSICS, Lens, LensError
 
 MODEL_FOLDERS = ("sparse/0", "sparse", "colmap/sparse/0", ".")
 """Where a reconstruction is looked for below a dataset, in this order."""
+PHOTO_FOLDER = "images"
 MODELS: dict[int, tuple[str, int]] = {
     0: ("SIMPLE_PINHOLE", 3),
     1: ("PINHOLE", 4),
@@ -149,8 +150,7 @@ def read_colmap(folder: Path | str, *, observations: bool = False) -> ColmapMode
     images = reader.read_images(folder / f"images.{suffix}", observations=observations)
     _check(folder / f"images.{suffix}", cameras, images)
     points_file = folder / f"points3D.{suffix}"
-    names = {image.id: image.name for image in images}
-    points = reader.read_points(points_file, names) if points_file.is_file() else None
+    points = reader.read_points(points_file) if points_file.is_file() else None
     if points is not None:
         points.check_finite(points_file)
     return ColmapModel(folder, cameras, tuple(sorted(images, key=lambda i: i.name)), points)
@@ -186,6 +186,16 @@ def _check(path: Path, cameras: dict[int, ColmapCamera], images: Sequence[Colmap
             )
 
 
+def shots_of(model: ColmapModel, photos: Path) -> list[Shot]:
+    """Every photo with its lens and pose; the folder of photos is for messages."""
+    used = sorted({image.camera_id for image in model.images})
+    lenses = {key: lens_of(model.cameras[key], model.folder, photos) for key in used}
+    return [
+        Shot(image.name, lenses[image.camera_id], image.world_to_camera, PHOTO_FOLDER, image.name)
+        for image in model.images
+    ]
+
+
 def lens_of(camera: ColmapCamera, folder: Path, photos: Path) -> Lens:
     """The lens of a COLMAP camera, or the command that makes one we can use."""
     if camera.model not in PINHOLE | BROWN | FISHEYE:
@@ -200,7 +210,7 @@ def lens_of(camera: ColmapCamera, folder: Path, photos: Path) -> Lens:
     params = list(camera.params)
     if camera.model in ONE_FOCAL:
         params.insert(0, params[0])
-    fx, fy, cx, cy, *distortion = params
+    intrinsics, distortion = dict(zip(INTRINSICS, params, strict=False)), params[4:]
     kind = "pinhole"
     if camera.model in BROWN:
         kind, distortion = "brown", distortion + [0.0] * max(0, 4 - len(distortion))
@@ -208,10 +218,7 @@ def lens_of(camera: ColmapCamera, folder: Path, photos: Path) -> Lens:
         kind, distortion = "fisheye", distortion + [0.0] * (4 - len(distortion))
     try:
         return Lens(
-            fx=fx,
-            fy=fy,
-            cx=cx,
-            cy=cy,
+            **intrinsics,
             width=camera.width,
             height=camera.height,
             kind=kind,

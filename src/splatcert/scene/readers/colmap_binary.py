@@ -7,15 +7,14 @@ allocated, and every byte of a file must be accounted for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from struct import Struct
 
 import numpy as np
 
-from splatcert.scene.dataset import SparsePoints, Tracks
+from splatcert.scene.dataset import SparsePoints
 from splatcert.scene.readers.colmap import MODELS, ColmapCamera, ColmapError, ColmapImage
-from splatcert.storage.whole import ordinary
+from splatcert.storage.whole import require_regular_file
 
 COUNT = Struct("<Q")
 CAMERA = Struct("<IiQQ")
@@ -40,7 +39,7 @@ class _Bytes:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.data = ordinary(path).read_bytes()
+        self.data = require_regular_file(path).read_bytes()
         self.at = 0
 
     @property
@@ -148,17 +147,17 @@ def _name(raw: bytes, index: int, path: Path) -> str:
     return name
 
 
-def read_points(path: Path, names: Mapping[int, str]) -> SparsePoints:
+def read_points(path: Path) -> SparsePoints:
     """points3D.bin.
 
-    Records differ in length, so one pass finds where each begins and copies its
-    fixed part and its track; NumPy then reads both as tables.
+    Records differ in length, so one pass finds where each begins and copies its fixed part;
+    NumPy then reads them as a table. Tracks are skipped.
     """
     source = _Bytes(path)
     number = source.count(POINT.itemsize, "points")
     data, at = source.data, source.at
     track_at = POINT.itemsize - COUNT.size
-    heads, tails = [], []
+    heads = []
     for index in range(number):
         body = at + POINT.itemsize
         source.at = at
@@ -173,20 +172,14 @@ def read_points(path: Path, names: Mapping[int, str]) -> SparsePoints:
                 "  The file is cut short or mislabelled: copy or export it again."
             )
         heads.append(data[at:body])
-        tails.append(data[body:end])
         at = end
     source.at = at
     source.finish("points")
     rows = np.frombuffer(b"".join(heads), POINT)
-    entries = np.frombuffer(b"".join(tails), "<u4").reshape(-1, 2)
-    tracks = None
-    if len(entries):
-        offsets = np.concatenate([[0], np.cumsum(rows["track"], dtype=np.int64)])
-        tracks = Tracks(offsets, entries[:, 0].copy(), entries[:, 1].copy(), names)
     return SparsePoints(
         xyz=rows["xyz"].copy(),
         rgb=rows["rgb"].copy(),
         error=rows["error"].copy(),
         ids=rows["id"].copy(),
-        tracks=tracks,
+        has_tracks=bool(rows["track"].any()),
     )

@@ -11,9 +11,9 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from splatcert.camera import Camera
-from splatcert.scene.dataset import SparsePoints, Tracks
+from splatcert.scene.dataset import SparsePoints
 from splatcert.scene.readers.colmap import MODELS, ColmapCamera, ColmapError, ColmapImage
-from splatcert.storage.whole import ordinary
+from splatcert.storage.whole import require_regular_file
 
 PARAMETERS = dict(MODELS.values())
 STATED = re.compile(r"#\s*Number of (?:cameras|images|points):\s*(\d{1,19})")
@@ -25,7 +25,7 @@ class _Lines:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            self.lines = ordinary(path).read_text(encoding="utf-8").splitlines()
+            self.lines = require_regular_file(path).read_text(encoding="utf-8").splitlines()
         except UnicodeDecodeError:
             raise ColmapError(
                 f"{path} is not text.\n  If it is a binary model, name it {path.stem}.bin."
@@ -127,12 +127,11 @@ def _observations(source: _Lines, name: str, keep: bool) -> dict:
     return {"points2d": xy, "point_ids": ids} if keep else {}
 
 
-def read_points(path: Path, names: Mapping[int, str]) -> SparsePoints:
-    """points3D.txt: one line a point, its track last."""
+def read_points(path: Path) -> SparsePoints:
+    """points3D.txt: one line per point, its track last."""
     source = _Lines(path)
     numbers: list[list[str]] = []
     entries: list[str] = []
-    lengths: list[int] = []
     for line in source.records():
         words = line.split()
         if len(words) < 8 or len(words) % 2:
@@ -142,23 +141,20 @@ def read_points(path: Path, names: Mapping[int, str]) -> SparsePoints:
             )
         numbers.append(words[:8])
         entries += words[8:]
-        lengths.append(len(words) // 2 - 4)
     source.check_count(len(numbers), "points")
     try:
         table = np.array(numbers, dtype=np.float64).reshape(-1, 8)
         ids = np.array([row[0] for row in numbers], dtype=np.uint64)
-        pairs = np.array(entries, dtype=np.uint32).reshape(-1, 2)
+        np.array(entries, dtype=np.uint32)  # not kept, but a damaged one is a damaged file
         rgb = np.array([row[4:7] for row in numbers], dtype=np.uint8).reshape(-1, 3)
     except (ValueError, OverflowError) as error:
         raise ColmapError(
             f"{path} holds something that is no number ({error}).\n"
             "  The file is damaged or mislabelled: copy or export it again."
         ) from None
-    tracks = None
-    if len(pairs):
-        offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-        tracks = Tracks(offsets, pairs[:, 0].copy(), pairs[:, 1].copy(), names)
-    return SparsePoints(xyz=table[:, 1:4], rgb=rgb, error=table[:, 7], ids=ids, tracks=tracks)
+    return SparsePoints(
+        xyz=table[:, 1:4], rgb=rgb, error=table[:, 7], ids=ids, has_tracks=bool(entries)
+    )
 
 
 def text_model(cameras: Mapping[str, Camera]) -> dict[str, str]:

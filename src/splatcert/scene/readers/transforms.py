@@ -22,7 +22,7 @@ from splatcert.errors import listed
 from splatcert.scene.dataset import Dataset, Part, Shot, WorldFrame, read_ply_points
 from splatcert.scene.lens import Lens, LensError
 from splatcert.scene.photo_files import inside
-from splatcert.storage.schema import Meta, Source, TransformsError, load_json
+from splatcert.storage.schema import JsonError, JsonFile, Meta, load_json
 
 OPENGL_TO_OPENCV = np.diag([1.0, -1.0, -1.0, 1.0])
 OLD_NERFSTUDIO_SWAP = [[0.0, 1, 0, 0], [1, 0, 0, 0], [0, 0, -1, 0]]
@@ -33,7 +33,7 @@ SizeOf = Callable[[str, str], "tuple[int, int] | None"]
 
 def read_transforms(path: Path, size_of: SizeOf, *, allow_outside: bool = False) -> Dataset:
     """A nerfstudio or instant-ngp dataset; photos are consulted only for sizes it leaves out."""
-    source = load_json(path)
+    source = load_json(path, "transforms file")
     root = path.parent
     shots = read_frames(source, size_of)
     points = None
@@ -52,7 +52,7 @@ def read_transforms(path: Path, size_of: SizeOf, *, allow_outside: bool = False)
 
 
 def read_frames(
-    source: Source, size_of: SizeOf, usual: tuple[int, int] | None = None
+    source: JsonFile, size_of: SizeOf, usual: tuple[int, int] | None = None
 ) -> list[Shot]:
     """All frames of one file, sorted by name.
 
@@ -87,7 +87,7 @@ def read_frames(
     return sorted(shots.values(), key=lambda shot: shot.name)
 
 
-def _read_frame(source: Source, frame: object, index: int) -> tuple[str, Meta, str, str]:
+def _read_frame(source: JsonFile, frame: object, index: int) -> tuple[str, Meta, str, str]:
     """Name, entries, photo folder and photo file of one frame."""
     if not isinstance(frame, dict):
         raise source.wrong(f"frame {index} must be an object, got {frame!r:.60}")
@@ -106,7 +106,7 @@ def _clean(path: str) -> str:
     return str(PurePosixPath(path.replace("\\", "/")))
 
 
-def _pose(source: Source, value: object, name: str) -> NDArray[np.float64]:
+def _pose(source: JsonFile, value: object, name: str) -> NDArray[np.float64]:
     """World-to-camera in OpenCV axes from camera-to-world in OpenGL axes."""
     matrix = source.matrix(value, "'transform_matrix'", name)
     # Blender objects may carry a scale; it moves no pixel of a pinhole. A huge one overflows
@@ -130,7 +130,7 @@ def _pose(source: Source, value: object, name: str) -> NDArray[np.float64]:
     return np.asarray(np.linalg.inv(pose @ OPENGL_TO_OPENCV), dtype=np.float64)
 
 
-def _frame(source: Source, root: Path) -> WorldFrame:
+def _frame(source: JsonFile, root: Path) -> WorldFrame:
     """What nerfstudio did to the original coordinates before writing the file."""
     transform = source.meta.get("applied_transform")
     if transform is None and (root / "colmap/sparse/0").is_dir():
@@ -142,7 +142,7 @@ def _frame(source: Source, root: Path) -> WorldFrame:
     return WorldFrame(matrix, 1.0 if scale is None else scale)
 
 
-def _own_split(source: Source, names: Iterable[str]) -> dict[str, Part] | None:
+def _own_split(source: JsonFile, names: Iterable[str]) -> dict[str, Part] | None:
     """The file's `*_filenames` lists: test before val is held out, the rest is unused."""
     known = set(names)
     lists: dict[str, set[str]] = {}
@@ -174,7 +174,7 @@ OTHER_LENSES = ("ftheta_p0", "latlong", "equirectangular")
 COEFFICIENTS = {"k1", "k2", "k3", "k4", "k5", "k6", "p1", "p2"}
 
 
-def stated_size(source: Source, frame: Meta, name: str) -> tuple[int, int] | None:
+def stated_size(source: JsonFile, frame: Meta, name: str) -> tuple[int, int] | None:
     """The picture size that the frame or the file states."""
     for meta in (frame, source.meta):
         width, height = source.number(meta, "w", name), source.number(meta, "h", name)
@@ -185,7 +185,7 @@ def stated_size(source: Source, frame: Meta, name: str) -> tuple[int, int] | Non
     return None
 
 
-def frame_lens(source: Source, frame: Meta, size: tuple[int, int], name: str) -> Lens:
+def frame_lens(source: JsonFile, frame: Meta, size: tuple[int, int], name: str) -> Lens:
     """Intrinsics of one frame; what the frame says goes before what the file says."""
     width, height = size
 
@@ -232,7 +232,7 @@ def frame_lens(source: Source, frame: Meta, size: tuple[int, int], name: str) ->
         raise source.wrong(str(error).replace("\n", " ").rstrip("."), name) from None
 
 
-def _focal(source: Source, meta: Meta, axis: str, pixels: int, name: str) -> float | None:
+def _focal(source: JsonFile, meta: Meta, axis: str, pixels: int, name: str) -> float | None:
     """Focal length along one axis: pixels, radians or degrees, whichever is given."""
     if (focal := source.number(meta, f"fl_{axis}", name)) is not None:
         return focal
@@ -249,21 +249,18 @@ def _focal(source: Source, meta: Meta, axis: str, pixels: int, name: str) -> flo
     return pixels / 2 / math.tan(angle / 2)
 
 
-def _kind(source: Source, frame: Meta, name: str) -> Literal["brown", "fisheye"]:
+def _kind(source: JsonFile, frame: Meta, name: str) -> Literal["brown", "fisheye"]:
     """Brown or fisheye; a Brown lens without distortion is a pinhole."""
     meta = {**source.meta, **frame}
     model = str(meta.get("camera_model", "OPENCV"))
     other = [key for key in OTHER_LENSES if key in meta]
     if model not in PERSPECTIVE | FISHEYE or other:
-        raise TransformsError(
+        raise JsonError(
             f"camera model {other[0] if other else model!r} is not a lens that is undistorted here."
             f"\n  In {source.path}, frame {name!r}.\n"
             "  Make perspective photos of it first, for example with `colmap image_undistorter`."
         )
     return "fisheye" if model in FISHEYE or meta.get("is_fisheye") else "brown"
-
-
-SPLITS = ("train", "test", "val")
 
 
 def read_blender(root: Path, size_of: SizeOf) -> Dataset:
@@ -274,16 +271,16 @@ def read_blender(root: Path, size_of: SizeOf) -> Dataset:
     """
     by_split: dict[str, dict[str, Shot]] = {}
     usual = None
-    for name in SPLITS:
+    for name in ("train", "test", "val"):
         path = root / f"transforms_{name}.json"
         if path.is_file():
-            frames = read_frames(load_json(path), size_of, usual)
+            frames = read_frames(load_json(path, "transforms file"), size_of, usual)
             by_split[name] = {shot.name: shot for shot in frames}
             usual = usual or frames[0].lens.size
     train = by_split["train"]
     held_out = by_split.get("test") or by_split.get("val") or {}
     if both := sorted(train.keys() & held_out.keys()):
-        raise TransformsError(
+        raise JsonError(
             f"{len(both)} photos are both for training and held out: {listed(both)}.\n"
             f"  In the transforms files of {root}.\n"
             "  A photo that was trained on says nothing about new views: remove it from one list."
