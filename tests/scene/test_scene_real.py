@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from splatcert.difficulty.predictor import shipped_predictor
-from splatcert.refusals import chosen_predictor, learned_from
+from splatcert.scales.named import chosen_predictor, learned_from
 from splatcert.scene.load import load_scene
 from splatcert.scene.readers.colmap import read_colmap
 from splatcert.scene.scene import Scene
@@ -114,7 +114,7 @@ def test_points_can_be_drawn_over_a_photo(name, tmp_path):
 def test_captures_the_package_learned_from_are_known_again(name):
     """Also at another resolution and in a folder of another name."""
     scene = replace(load_scene(SCENES / name, resolution="320"), path=Path("mine"))
-    assert len(learned_from(shipped_predictor(), scene)) >= 20
+    assert len(learned_from(shipped_predictor().card, scene)) >= 20
     chosen, predictor = chosen_predictor("default", scene)
     assert chosen == ("strict" if name == "garden" else "reverse")
     assert not learned_from(predictor, scene)
