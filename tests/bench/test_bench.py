@@ -19,7 +19,8 @@ from splatcert.certificate.store import VIEWS
 from splatcert.cli import main
 from splatcert.difficulty.factor import LAMBDA_GRID, unit_of, view_factor
 from splatcert.difficulty.views_file import SceneViews
-from splatcert_bench.studies.study import SHAPE, Study
+from splatcert_bench.studies.study import SHAPE
+from splatcert_bench.studies.study_file import load_study
 
 MAY_DIFFER = ("time", "results.md")
 """How names begin of files that show times."""
@@ -62,7 +63,7 @@ def test_smoke_gives_studies_predictors_and_tables(whole):
     assert len([name for name in names if name.endswith("picture.npz")]) == 3 * 4
     assert json.loads((whole / "results.json").read_text())
     assert list((whole / "tables").glob("*.md")) and list((whole / "tables").glob("*.tex"))
-    study = Study.load(whole / "studies" / "made-1-fastgs-model.npz")
+    study = load_study(whole / "studies" / "made-1-fastgs-model.npz")
     assert {SHAPE, "gsu", "gavis-64", "gavis-64-pv", "ensemble"} <= set(study.maps)
     assert study.predictions["pool"].sources == ("made-2", "made-3")
     assert study.predictions["strict"].sources == ("made-3",)
@@ -74,7 +75,7 @@ def test_smoke_gives_studies_predictors_and_tables(whole):
 
 
 def test_scores_of_the_shape_are_the_oracle_factors_of_the_certificate(whole):
-    study = Study.load(whole / "studies" / "made-2-fastgs-model.npz")
+    study = load_study(whole / "studies" / "made-2-fastgs-model.npz")
     views = SceneViews.load(whole / "scenes" / "made-2" / "fastgs" / "certificate" / VIEWS)
     assert views.held_out.names == study.names
     beta = Fraction(1, 10)
@@ -86,7 +87,7 @@ def test_scores_of_the_shape_are_the_oracle_factors_of_the_certificate(whole):
 def test_what_is_deployed_agrees_with_the_identities(whole):
     """R_v(a b~) = a*_v / a_v and mean(a b~) = a_v, measured on maps."""
     for path in sorted((whole / "studies").glob("*-model.npz")):
-        study = Study.load(path)
+        study = load_study(path)
         for one in study.predictions.values():
             factor = view_factor(one.raw, unit_of(one.raw), one.lambda_a)
             shape = study.map(SHAPE).scores[:, :, LAMBDA_GRID.index(one.lambda_b)]

@@ -10,7 +10,8 @@ import pytest
 
 from certified_capture import HELD_OUT
 from splatcert.certificate.diagnostics import CERTIFIED, CONSTANT, doubt_exchangeability
-from splatcert_bench.synthetic.scenes import look_at, made_cameras
+from splatcert.scene.camera_paths import look_at
+from splatcert_bench.synthetic.scenes import made_cameras
 
 
 def test_no_calibration_view_is_out_of_its_own_support(certificate, photos):
@@ -20,10 +21,8 @@ def test_no_calibration_view_is_out_of_its_own_support(certificate, photos):
 
 def test_a_camera_far_away_is_flagged_with_reasons_in_words(certificate, photos):
     camera = photos[0][HELD_OUT[0]]
-    far = replace(
-        camera,
-        world_to_camera=look_at(np.array([0.0, -40.0, 30.0]), np.zeros(3), np.array([0, 0, 1.0])),
-    )
+    eye = np.array([0.0, -40.0, 30.0])
+    far = replace(camera, world_to_camera=look_at(eye, -eye, np.array([0, 0, 1.0])))
     flag = certificate.predict(far).support
     assert not flag.inside
     assert any("scene extents from the nearest training camera" in why for why in flag.reasons)
@@ -31,7 +30,8 @@ def test_a_camera_far_away_is_flagged_with_reasons_in_words(certificate, photos)
 
 
 def test_a_camera_above_looks_at_surfaces_from_new_directions(certificate, photos):
-    above = look_at(np.array([0.1, 0.1, 4.0]), np.zeros(3), np.array([0.0, 1.0, 0.0]))
+    eye = np.array([0.1, 0.1, 4.0])
+    above = look_at(eye, -eye, np.array([0.0, 1.0, 0.0]))
     flag = certificate.predict(replace(photos[0][HELD_OUT[0]], world_to_camera=above)).support
     assert any("degrees off the directions" in why for why in flag.reasons)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from splatcert.camera import MAX_SIDE
 from splatcert.certificate.measure import BETAS
@@ -270,10 +270,3 @@ class BenchConfig:
         """Whether members are as large as the main model, so that it is one of them."""
         same = self.members.resolution in (0, self.capture.resolution)
         return same and self.members.iterations == self.train.iterations
-
-
-def plain_settings(settings: Any) -> dict[str, Any]:
-    """Settings as plain values, for fingerprints and files."""
-    from splatcert.storage.schema import to_plain
-
-    return to_plain(settings)

@@ -42,6 +42,7 @@ from splatcert_bench.studies.checks import packing, visibility_facts
 from splatcert_bench.studies.counts import RatioCounts, ViewPicture
 from splatcert_bench.studies.scores import Label, Scored, score_batch
 from splatcert_bench.studies.study import SHAPE, Study
+from splatcert_bench.studies.study_file import save_study
 
 PICTURED = {"easiest": 0.0, "median": 0.5, "hardest": 1.0}
 """Views that figures show, by their place in the order of oracle factors."""
@@ -90,7 +91,7 @@ def make_study(model: Model) -> None:
         scored = score_batch(batch, labelled, betas_of(model))
         study = assemble(model, certificate, scored, batch, facts)
         study = replace(study, hashes={**study.hashes, "scales": fixed[batch.centre]})
-        study.save(model.raw_study / f"{study.key}.npz")
+        save_study(study, model.raw_study / f"{study.key}.npz")
         RatioCounts(study.key, scored.counts).save(model.raw_study / f"{study.key}.ratios.npz")
         if batch is batches[0]:
             save_pictures(model.raw_study, study, batch, labelled)

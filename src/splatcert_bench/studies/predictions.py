@@ -22,7 +22,8 @@ from splatcert_bench.run.settings import OUT_OF_FOLD
 from splatcert_bench.studies.batch import ENSEMBLE_MEAN, MODEL, queries
 from splatcert_bench.studies.make_study import betas_of, fitted_model
 from splatcert_bench.studies.scores import Label
-from splatcert_bench.studies.study import Prediction, Study
+from splatcert_bench.studies.study import Prediction
+from splatcert_bench.studies.study_file import load_study, save_study
 
 
 def learn_pool(bench: Bench, pool: str) -> None:
@@ -112,7 +113,7 @@ def _save(
             with replacing(folder / path.name) as aside:
                 shutil.copyfile(path, aside)
             continue
-        study = Study.load(path)
+        study = load_study(path)
         given = dict(predictions)
         if study.centre != MODEL:  # around another centre the same factors have other scores
             given = {
@@ -125,7 +126,7 @@ def _save(
             hashes={**study.hashes, **hashes},
             facts={**study.facts, **facts},
         )
-        study.save(folder / path.name)
+        save_study(study, folder / path.name)
 
 
 def _source_access(applied: Mapping[str, _Applied]) -> dict[str, float]:

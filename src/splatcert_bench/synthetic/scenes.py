@@ -8,11 +8,14 @@ Gaussians on surfaces, occlusion, thin structures, and a far backdrop.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from splatcert.camera import Camera
+from splatcert.scene.camera_paths import look_at
 from splatcert.splats.gaussians import Splats
 from splatcert.splats.harmonics import SH_CONSTANT, basis
 from splatcert_bench.synthetic.courtyard import SUN, SUNLIGHT, Surface, courtyard, shine
@@ -84,17 +87,6 @@ def _splats(
     return Splats(means=means, quats=quats, log_scales=log_scales, logit_opacities=logits, sh=sh)
 
 
-def look_at(eye: Array, target: Array, up: Array) -> Array:
-    """World-to-camera matrix of a camera at `eye` whose axis passes through `target`, [4, 4]."""
-    forward = (target - eye) / np.linalg.norm(target - eye)
-    right = np.cross(forward, up)
-    right /= np.linalg.norm(right)
-    rotation = np.stack([right, np.cross(forward, right), forward])
-    pose = np.eye(4)
-    pose[:3, :3], pose[:3, 3] = rotation, -rotation @ eye
-    return pose
-
-
 def made_cameras(
     count: int,
     width: int = 640,
@@ -108,6 +100,16 @@ def made_cameras(
     `field_of_view` is horizontal, in degrees; `turn` is the arc they share.
     """
     focal = 0.5 * width / np.tan(np.radians(field_of_view) / 2)
+    lens = Camera(
+        world_to_camera=np.eye(4),
+        width=width,
+        height=height,
+        fx=focal,
+        fy=focal,
+        cx=width / 2,
+        cy=height / 2,
+    )
+    target, up = np.array([0.0, 0.2, 0.8]), np.array([0.0, 0.0, 1.0])
     cameras = []
     for k in range(count):
         angle = np.radians(-68.0 + turn * k / count)
@@ -115,17 +117,7 @@ def made_cameras(
         eye = np.array(
             [radius * np.cos(angle), radius * np.sin(angle), 1.9 + 0.5 * np.sin(5 * angle)]
         )
-        cameras.append(
-            Camera(
-                world_to_camera=look_at(eye, np.array([0.0, 0.2, 0.8]), np.array([0.0, 0.0, 1.0])),
-                fx=focal,
-                fy=focal,
-                cx=width / 2,
-                cy=height / 2,
-                width=width,
-                height=height,
-            )
-        )
+        cameras.append(replace(lens, world_to_camera=look_at(eye, target - eye, up)))
     return cameras
 
 
