@@ -139,9 +139,7 @@ def main() -> None:
     parser.add_argument("--resolution", type=int, help="longest side in pixels")
     parser.add_argument("--density", default="fastgs", choices=["fastgs", "vanilla"])
     parser.add_argument("--max-gaussians", type=int, help="largest number of Gaussians")
-    parser.add_argument(
-        "--member", action="store_true", help="train an ensemble member"
-    )
+    parser.add_argument("--member", action="store_true", help="train an ensemble member")
     options = parser.parse_args()
     if options.member:
         options.resolution, options.curve = MEMBER["resolution"], [MEMBER["iterations"]]

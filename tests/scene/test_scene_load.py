@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
 import shutil
-import time
 
 import numpy as np
 import pytest
@@ -372,9 +371,7 @@ def test_three_hundred_photos_load_from_their_headers(tmp_path):
     (tmp_path / "images").mkdir()
     for image in model.images:
         (tmp_path / "images" / image[4]).write_bytes(head)
-    start = time.perf_counter()
     scene = load_scene(tmp_path)
-    assert time.perf_counter() - start < 5
     assert len(scene.training) == 262
     with pytest.raises(InputError):
         scene.training[0].image()

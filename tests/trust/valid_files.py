@@ -15,7 +15,7 @@ import torch
 from PIL import Image
 
 TESTS = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS), str(TESTS / "evaluate")]
+sys.path[:0] = [str(TESTS), str(TESTS / "bench")]
 
 from made_studies import MadeScene  # noqa: E402
 
