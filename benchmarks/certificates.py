@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What certificates of real scenes say: guarantee, other levels, splits, tests, the predictor.
+"""Collect the numbers of real certificates: guarantee, widths at other levels, splits, predictor.
 
 python benchmarks/certificates.py CERT... [--sources CERT...]
 
-The certificates are made with `splatcert certify` and, for the predictor, `splatcert learn`.
+Make the certificates with `splatcert certify`, and their predictor with `splatcert learn`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ALPHAS = ("1/20", "1/10", "1/5", "1/4", "1/2")
 
 
 def card_of(predictor: dict | None) -> dict | None:
-    """The predictor's card without the marks of every photograph."""
+    """The predictor's card without the hash of every photograph."""
     if predictor is None:
         return None
     scenes = [{k: v for k, v in s.items() if k != "hashes"} for s in predictor["card"]["scenes"]]
@@ -34,7 +34,7 @@ def card_of(predictor: dict | None) -> dict | None:
 
 
 def widths_of(folder: Path) -> dict[str, dict[str, float]]:
-    """Mean half-width over the calibration views, one level changed and the other as certified."""
+    """Mean half-width over the calibration views at other levels, one level changed at a time."""
     certificate = load_certificate(folder)
     levels = StoredLevels.of(certificate)
     factor = np.mean([view.factor for view in certificate.record.calibration])
@@ -74,8 +74,12 @@ def row_of(folder: Path) -> dict[str, object]:
 def main() -> None:
     """Collect, print, write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("certificates", type=Path, nargs="+", help="folders of target scenes")
-    parser.add_argument("--sources", type=Path, nargs="*", default=[], help="of source scenes")
+    parser.add_argument(
+        "certificates", type=Path, nargs="+", help="certificate folders of target scenes"
+    )
+    parser.add_argument(
+        "--sources", type=Path, nargs="*", default=[], help="certificate folders of source scenes"
+    )
     options = parser.parse_args()
     content = {"machine": describe_machine()}
     for key in ("certificates", "sources"):

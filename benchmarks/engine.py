@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast the CPU renderer is, against its own scalar path and against plain torch.
+"""Time the CPU renderer against its own scalar path and against plain torch.
 
-make bench                       made scene of 100,000 Gaussians at 640 x 420
-python benchmarks/engine.py --data SCENE --model SPLATS   a real one as well
+make bench                       synthetic scene of 100,000 Gaussians at 640 x 420
+python benchmarks/engine.py --data SCENE --model SPLATS   and a real one
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PARAMETERS = ("means", "quats", "log_scales", "logit_opacities", "sh")
 
 
 def on_threads(count: int, run):
-    """The same work on that many threads of ours; torch's own spin on the cores we use."""
+    """The same work on this many native threads; torch gets one, because its threads spin."""
 
     def timed():
         torch.set_num_threads(1)
@@ -43,7 +43,7 @@ def on_threads(count: int, run):
 
 
 def training_step(splats: Splats, camera: Camera, pull: torch.Tensor, absolute: bool):
-    """Projection, sort, colours, picture, and the way back to every parameter."""
+    """Project, sort, colour and composite, then compute gradients for every parameter."""
     fresh = {name: getattr(splats, name).detach().clone().requires_grad_() for name in PARAMETERS}
     leaf = replace(splats, **fresh)
 
@@ -57,7 +57,7 @@ def training_step(splats: Splats, camera: Camera, pull: torch.Tensor, absolute: 
 
 
 def scalar_composite(view: NativeView, values: torch.Tensor):
-    """The plain per-pixel loop of the same core."""
+    """The scalar per-pixel loop of the same core."""
 
     def run():
         before = native.isa()
@@ -71,7 +71,7 @@ def scalar_composite(view: NativeView, values: torch.Tensor):
 
 
 def torch_composite(view: TorchTiles, values: torch.Tensor):
-    """Plain torch with all the threads it wants."""
+    """Plain torch with two threads."""
 
     def run():
         torch.set_num_threads(2)
@@ -164,7 +164,7 @@ def measure_growth(rounds: int) -> dict:
 
 
 def growth_point(splats: Splats, camera: Camera, rounds: int) -> dict:
-    """Prepare, composite and scatter of one size."""
+    """Time prepare, composite and scatter at one size."""
     view = NativeView(splats, camera)
     values = view.colours()
     image = torch.ones(camera.height, camera.width, 1)
@@ -185,7 +185,7 @@ def growth_point(splats: Splats, camera: Camera, rounds: int) -> dict:
 
 
 def report(name: str, result: dict) -> None:
-    """The main figures on screen."""
+    """Print the main figures."""
     print(f"\n{name}: {result['gaussians']:,} Gaussians, {result['width']} x {result['height']}, "
           f"{result['drawn']:,} drawn, {result['tile_entries']:,} tile entries")  # fmt: skip
     for key, timing in result["timings"].items():

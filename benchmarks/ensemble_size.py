@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an ensemble is worth by its number of members: the same members, more and more of them.
+"""Measure what an ensemble saves as members are added one at a time.
 
 python benchmarks/ensemble_size.py BENCH.toml DATA OUT
 
-The models and members are those of a finished bench. Their deviation is normalised by one
-constant a scene and shrunk, as in the tables; of the shrinkages the one with the narrowest boxes
-over all scenes is taken, which flatters the ensemble a little.
+The models and members come from a finished bench. Their deviation is normalised by one
+constant per scene and shrunk, as in the tables. The shrinkage with the narrowest boxes over all
+scenes is used, which favours the ensemble slightly.
 """
 
 from __future__ import annotations
@@ -77,11 +77,11 @@ def savings(scene: Scene, splats: Splats, members: Members) -> np.ndarray:
 
 
 def main() -> None:
-    """One row for each number of members."""
+    """Write one row per number of members."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("file", type=Path, help="of a finished bench, as are the next two")
-    parser.add_argument("data", type=Path)
-    parser.add_argument("out", type=Path)
+    parser.add_argument("file", type=Path, help="TOML file of a finished bench")
+    parser.add_argument("data", type=Path, help="data folder of that bench")
+    parser.add_argument("out", type=Path, help="output folder of that bench")
     options = parser.parse_args()
 
     bench = Bench(read_config(options.file), options.out, options.data, options.file)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the residual field costs on a real scene, and how fast its solver converges.
+"""Measure what the residual field costs on a real scene and how fast its solver converges.
 
 python benchmarks/field.py --data SCENE --model RUN/splats.ply
 
-The fit is run as users run it. On every fourth training view, plain conjugate gradients and
-two preconditioners then go on side by side, and the quality of the field on held-out views
-is followed step by step: that is the evidence for the stopping rule.
+The fit runs as users run it. On every fourth training view, plain conjugate gradients and two
+preconditioners then run side by side, and the quality of the field on held-out views is tracked
+step by step: this is the evidence for the stopping rule.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def square_blocks(views: PreparedViews, training, degree: int) -> Tensor:
 
 
 class HeldOutQuality:
-    """What a field's shape gains on views that nothing was fitted to."""
+    """What a field's shape gains on held-out views."""
 
     def __init__(self, scene, splats, count: int) -> None:
         names = scene.held_out.with_photo
@@ -92,7 +92,7 @@ class HeldOutQuality:
             self.views.append((open_view(splats, labelled.camera), residual))
 
     def __call__(self, coefficients: Tensor) -> float:
-        """Mean share by which the shape, at half strength, narrows boxes of 90 % coverage."""
+        """Mean share by which the shape, at half strength, narrows boxes with 90% coverage."""
         gains = []
         for view, residual in self.views:
             b = field_image(view, coefficients).clamp(min=EPSILON)
@@ -162,7 +162,7 @@ def compare(scene, splats, config: FieldConfig, *, every: int, steps: int, held_
 
 
 def training_seconds(model: Path) -> float | None:
-    """What training took, where our trainer left its record beside the model."""
+    """Cost of training, if the model comes from `splatcert train`."""
     record = model.with_name("train.json")
     if not record.exists():
         return None
@@ -175,10 +175,16 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/field.json"))
-    parser.add_argument("--every", type=int, default=4, help="training views of the comparison")
-    parser.add_argument("--steps", type=int, default=30, help="of the comparison; 0 leaves it out")
-    parser.add_argument("--held-out", type=int, default=9, help="views that judge the field")
-    parser.add_argument("--threads", type=int, default=0, help="0: all cores")
+    parser.add_argument(
+        "--every", type=int, default=4, help="use every n-th training view in the comparison"
+    )
+    parser.add_argument("--steps", type=int, default=30, help="steps of the comparison; 0 skips it")
+    parser.add_argument(
+        "--held-out", type=int, default=9, help="number of held-out views that judge the field"
+    )
+    parser.add_argument(
+        "--threads", type=int, default=0, help="number of threads; 0 means all cores"
+    )
     options = parser.parse_args()
 
     native.set_threads(options.threads)

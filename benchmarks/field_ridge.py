@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How firmly the residual field should be drawn to its prior: what each ridge saves on new views.
+"""Compare ridge penalties of the residual field by the width they save on held-out views.
 
 python benchmarks/field_ridge.py BENCH.toml DATA OUT WORK [--ridges 0.01 1 10] [--degrees 2]
 
-The models are those of a finished bench. Every field is fitted to the training photographs; the
-held-out ones then say what its shape saves alone (lambda_b = 1/2), and what it saves when its
-own mean is the view factor. Fits are kept in WORK and not repeated; rows are merged into the
-results file.
+The models come from a finished bench. Every field is fitted to the training photographs. The
+held-out ones then measure what its shape saves alone (lambda_b = 1/2), and what it saves with
+its own mean as the view factor. Fits are cached in WORK; rows are merged into the results file.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ HALF = LAMBDA_GRID.index(Fraction(1, 2))
 
 
 def held_out_rows(scene: Scene, splats: Splats, degree: int, ridge: float) -> list[dict[str, Any]]:
-    """The field of each held-out view: its mean, and the factor its shape needs at each weight."""
+    """Mean field of each held-out view, and the factor its shape needs at each weight."""
     fit = fit_field(splats, scene.training, FieldConfig(degree=degree, ridge=ridge))
     rows = []
     for view in scene.held_out.reveal("evaluation", scene.held_out.with_photo, by="benchmark"):
@@ -64,7 +63,7 @@ def held_out_rows(scene: Scene, splats: Splats, degree: int, ridge: float) -> li
 
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, float]:
-    """What the fields of a scene's views save, over 200 splits."""
+    """Width saved by the fields of a scene's views, over 200 splits."""
     means = np.array([row["mean"] for row in rows])
     oracle = np.array([row["oracle"] for row in rows])
     splits = draw_splits(len(rows), calibration_size(len(rows)))
@@ -83,18 +82,18 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, float]:
 
 
 def row_key(row: dict[str, Any]) -> str:
-    """What a row is about."""
+    """Key that identifies a row."""
     return f"{row['degree']} {row['scene']} {row['ridge']:g}"
 
 
 def main() -> None:
-    """Fit what is missing, then write one row a scene, degree and ridge."""
+    """Fit what is missing, then write one row per scene, degree and ridge."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("file", type=Path, help="of a finished bench, as are the next two")
-    parser.add_argument("data", type=Path)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("work", type=Path)
-    parser.add_argument("--scenes", nargs="*", help="all of the bench unless given")
+    parser.add_argument("file", type=Path, help="TOML file of a finished bench")
+    parser.add_argument("data", type=Path, help="data folder of that bench")
+    parser.add_argument("out", type=Path, help="output folder of that bench")
+    parser.add_argument("work", type=Path, help="folder for cached fits")
+    parser.add_argument("--scenes", nargs="*", help="scenes to use. Default: all of the bench")
     parser.add_argument("--ridges", nargs="*", type=float, default=[0.01, 1.0, 10.0])
     parser.add_argument("--degrees", nargs="*", type=int, default=[2])
     options = parser.parse_args()

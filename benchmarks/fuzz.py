@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readers under coverage-guided fuzzing, one after the other, and what it found.
+"""Fuzz the readers one after the other, guided by coverage, and record the findings.
 
 python benchmarks/fuzz.py --seconds 600     needs Atheris: pip install atheris
 """
@@ -21,11 +21,11 @@ from machine import describe_machine  # noqa: E402
 HARNESS = HERE.parent / "tools" / "fuzz" / "fuzz.py"
 READERS = ("ply", "colmap", "certificate")
 LIMITS = ("-timeout=60", "-report_slow_units=60", "-rss_limit_mb=3072")
-"""Seconds and memory of one input; beyond either is a finding. Other programs may be running."""
+"""Time and memory limits per input; exceeding either is a finding."""
 
 
 def fuzz(reader: str, seconds: int, kept: Path) -> dict[str, object]:
-    """Fuzz one reader so long; findings are kept in a folder."""
+    """Fuzz one reader for this long; findings are kept in a folder."""
     done = subprocess.run(
         [
             *(sys.executable, str(HARNESS), reader, f"-max_total_time={seconds}", *LIMITS),
@@ -58,11 +58,15 @@ def _last(pattern: str, text: str) -> int:
 
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--seconds", type=int, default=600, help="for each reader")
+    options.add_argument("--seconds", type=int, default=600, help="seconds per reader")
     options.add_argument(
-        "--readers", nargs="+", default=READERS, choices=READERS, help="others keep their result"
+        "--readers",
+        nargs="+",
+        default=READERS,
+        choices=READERS,
+        help="readers to fuzz; others keep their results",
     )
-    options.add_argument("--keep", type=Path, help="folder for findings; else a temporary one")
+    options.add_argument("--keep", type=Path, help="folder for findings. Default: a temporary one")
     options.add_argument("--output", type=Path, default=HERE / "results" / "fuzz.json")
     asked = options.parse_args()
     kept = asked.keep or Path(tempfile.mkdtemp(prefix="fuzz-"))

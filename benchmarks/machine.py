@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a timing was measured on."""
+"""Description of the machine that a timing was measured on."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much memory a large scene takes to certify: 300 photographs of 1600 pixels, 2 M Gaussians.
+"""Measure the memory that certifying a large scene takes: 300 photos, 1600 pixels, 2 M Gaussians.
 
 python benchmarks/memory.py
 
-The capture is made: its photographs are renders of a smaller model of the same courtyard, which
-costs little and changes nothing about memory. Fewer steps of the field's fit than usual take
-less time; each takes the same memory.
+The capture is synthetic: its photographs are renders of a smaller model of the same courtyard,
+which saves time and does not change the memory needed. The field's fit takes fewer steps than
+usual for the same reason.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from splatcert_bench.synthetic.scenes import made_cameras, made_splats  # noqa: 
 
 LIMIT_GIB = 12
 PHOTOGRAPHED = 200_000
-"""Gaussians of the model that the photographs show, at most."""
+"""Most Gaussians of the model that the photographs show."""
 OPENCV_TO_OPENGL = np.diag([1.0, -1.0, -1.0, 1.0])
 
 
@@ -55,7 +55,7 @@ def write_capture(folder: Path, asked: argparse.Namespace) -> None:
 
 
 def in_child(make, *arguments) -> None:
-    """Do it in a process of its own: what it needed is not what certifying needs."""
+    """Run in a separate process, so that its memory is not counted."""
     child = os.fork()
     if child == 0:
         make(*arguments)
@@ -65,7 +65,7 @@ def in_child(make, *arguments) -> None:
 
 
 def certify(folder: Path, steps: int) -> dict[str, object]:
-    """Run the command; its peak memory and time."""
+    """Run the command and return its peak memory and time."""
     command = [sys.executable, "-m", "splatcert.cli", "certify", str(folder / "capture")]
     command += [str(folder / "model.ply"), "-o", str(folder / "cert"), "--holdout", "8"]
     command += ["--field.max-steps", str(steps), "--json"]
@@ -99,7 +99,7 @@ def main() -> int:
         folder = Path(scratch)
         in_child(write_capture, folder / "capture", asked)
         in_child(lambda: save_ply(made_splats(asked.gaussians, seed=1), folder / "model.ply"))
-        print("the capture and the model are made", flush=True)
+        print("capture and model are ready", flush=True)
         found = certify(folder, asked.steps)
     scene = {name: getattr(asked, name) for name in ("views", "width", "height", "gaussians")}
     asked.output.write_text(json.dumps({"machine": machine, **scene, **found}, indent=1) + "\n")

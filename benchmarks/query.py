@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a certified query costs over a plain picture, measured in one run.
+"""Measure what a certified query costs over a plain render, in one run.
 
-python benchmarks/query.py                                made scene of 100,000 Gaussians
-python benchmarks/query.py --data SCENE --model SPLATS    a real one
+python benchmarks/query.py                                synthetic scene of 100,000 Gaussians
+python benchmarks/query.py --data SCENE --model SPLATS    a real scene
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ BACKGROUND = (0.0, 0.0, 0.0)
 
 
 def observe(splats: Splats, cameras: Sequence[Camera], extent: float) -> Observed:
-    """A scene as some cameras saw it; the residual field is made up, its cost is not."""
+    """A fitted scene; the residual field is random, which does not change its cost."""
     generator = torch.Generator().manual_seed(0)
     exposure, direction = torch.zeros(len(splats)), torch.zeros(len(splats), 3)
     for camera in cameras[:: max(1, len(cameras) // OBSERVERS)]:
@@ -61,7 +61,7 @@ def observe(splats: Splats, cameras: Sequence[Camera], extent: float) -> Observe
 
 
 def rgb_only(observed: Observed, camera: Camera) -> Tensor:
-    """A picture, as it would be rendered without any certificate."""
+    """A plain render, without any certificate."""
     view = open_view(observed.splats, camera)
     return view.composite(view.colours()).clamp_(0, 1)
 
@@ -105,7 +105,7 @@ def packing_difference(view: View, values: Tensor) -> float:
 
 
 def measure(observed: Observed, cameras: Sequence[Camera], rounds: int) -> dict[str, Any]:
-    """Whole queries over all cameras, then the parts of one."""
+    """Time whole queries over all cameras, then the parts of one."""
     whole = {
         run.__name__: lambda run=run: [run(observed, camera) for camera in cameras]
         for run in (rgb_only, certified, four_passes)
@@ -134,7 +134,7 @@ def measure(observed: Observed, cameras: Sequence[Camera], rounds: int) -> dict[
 
 
 def scene_of(options: argparse.Namespace) -> tuple[str, Observed, Sequence[Camera]]:
-    """The scene asked for, and cameras spread over it."""
+    """The chosen scene, and cameras spread over it."""
     if bool(options.data) != bool(options.model):
         raise SystemExit("--data and --model go together")
     if options.data:

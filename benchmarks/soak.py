@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A long night in short: many renders and certified queries, and what memory they leave.
+"""Render and query many times, and check that memory stays flat.
 
 python benchmarks/soak.py
 """
@@ -27,17 +27,17 @@ from splatcert_bench.synthetic.scenes import made_cameras  # noqa: E402
 WARM_UP = 200
 SAMPLES = 20
 LIMIT = 0.01
-"""Growth of resident memory after the warm-up that is still called flat."""
+"""Growth of resident memory after the warm-up that still counts as flat."""
 
 
 def resident_kib() -> int:
-    """Memory of this process that is really in memory."""
+    """Resident memory of this process."""
     status = Path("/proc/self/status").read_text()
     return int(status.split("VmRSS:")[1].split()[0])
 
 
 def soak(work: Callable[[int], object], count: int) -> dict[str, object]:
-    """Do it so often after a warm-up; resident memory at even intervals."""
+    """Repeat the work after a warm-up and sample resident memory at even intervals."""
     for k in range(WARM_UP):
         work(k)
     started, first = time.perf_counter(), resident_kib()

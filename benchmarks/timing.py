@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Timing on a noisy machine: all candidates in turn, many rounds, the spread kept."""
+"""Timing on a noisy machine: candidates take turns over many rounds, and the spread is kept."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The renderer as one writes it in plain torch: tile by tile, dense within a tile.
+"""The renderer written in plain torch: tile by tile, dense within a tile.
 
-The benchmark's second yardstick. It shares the projection with the reference back end
+The benchmark's second baseline. It shares the projection with the reference back end
 and gives the same picture.
 """
 
@@ -18,7 +18,7 @@ TILE = 16
 
 
 class TorchTiles:
-    """Splats seen from one camera; tile lists from bounding boxes, as GPU code has them."""
+    """Splats seen from one camera; tile lists from bounding boxes, as in GPU code."""
 
     def __init__(self, splats: Splats, camera: Camera) -> None:
         view = ReferenceView(splats, camera)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How good and how fast training is on real captures; finished runs are not repeated.
+"""Measure quality and speed of training on real captures; finished runs are not repeated.
 
 python benchmarks/training.py DATA_ROOT RUNS truck playroom garden
 python benchmarks/training.py DATA_ROOT RUNS truck --curve 1000 3000 7000 15000 --resolution 320
 python benchmarks/training.py DATA_ROOT RUNS truck --density vanilla
 python benchmarks/training.py DATA_ROOT RUNS truck --member
 
-Every run is `splatcert train` in a folder of RUNS. Rows are merged into the results file;
-pictures of photograph, render and error stay in RUNS, for the photographs are not ours.
+Every run is `splatcert train` in a folder of RUNS. Rows are merged into the results file.
+Pictures of photograph, render and error stay in RUNS, because the photographs are not ours.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ RESULTS = Path(__file__).parent / "results" / "training.json"
 
 
 def run_name(scene: str, options: argparse.Namespace, iterations: int) -> str:
-    """A folder name that says what differs from the default."""
+    """A folder name made of the settings that differ from the defaults."""
     parts = [scene]
     if options.density != "fastgs":
         parts.append(options.density)
@@ -51,7 +51,7 @@ def run_name(scene: str, options: argparse.Namespace, iterations: int) -> str:
 
 
 def train(scene: str, options: argparse.Namespace, iterations: int) -> Path:
-    """One run through the command a user types."""
+    """One run of the command that users type."""
     folder = options.runs / run_name(scene, options, iterations)
     command = [sys.executable, "-m", "splatcert.cli", "train", str(options.data / scene)]
     command += ["-o", str(folder), "--iterations", str(iterations), "--density", options.density]
@@ -66,7 +66,7 @@ def train(scene: str, options: argparse.Namespace, iterations: int) -> Path:
 
 
 def row_of(folder: Path) -> dict[str, object]:
-    """What a finished run says about itself."""
+    """The recorded numbers of a finished run."""
     record = json.loads((folder / "train.json").read_text())
     metrics = json.loads((folder / "metrics.json").read_text())
     request, result = record["request"], record["result"]
@@ -116,7 +116,7 @@ def panel(folder: Path, data: Path, resolution: int | None) -> Path:
 
 
 def merge(rows: list[dict[str, object]]) -> None:
-    """Put new rows in the place of older ones of the same run."""
+    """Replace older rows of the same run by new ones."""
     stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"rows": []}
 
     def key(row: dict) -> tuple:
@@ -133,13 +133,13 @@ def main() -> None:
     """Train what is missing, then report all of it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path, help="folder of captures")
-    parser.add_argument("runs", type=Path, help="folder of the runs")
+    parser.add_argument("runs", type=Path, help="folder for the runs")
     parser.add_argument("scenes", nargs="+")
     parser.add_argument("--curve", type=int, nargs="+", default=[7_000], metavar="ITERATIONS")
     parser.add_argument("--resolution", type=int, help="longest side in pixels")
     parser.add_argument("--density", default="fastgs", choices=["fastgs", "vanilla"])
-    parser.add_argument("--max-gaussians", type=int, help="hard limit")
-    parser.add_argument("--member", action="store_true", help="the size of an ensemble's member")
+    parser.add_argument("--max-gaussians", type=int, help="largest number of Gaussians")
+    parser.add_argument("--member", action="store_true", help="train an ensemble member")
     options = parser.parse_args()
     if options.member:
         options.resolution, options.curve = MEMBER["resolution"], [MEMBER["iterations"]]

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draw how quality grows with iterations, from the rows that `training.py` has stored.
+"""Plot quality against iterations, from the rows that `training.py` stored.
 
 python benchmarks/training_curve.py docs/images/training.png
 """
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from pathlib import Path
 
 import matplotlib
@@ -20,7 +20,7 @@ SCENE, WIDTH = "truck", 320
 
 
 def curve() -> list[dict]:
-    """Rows that differ in their iterations alone."""
+    """Rows that differ only in their iterations."""
     rows = json.loads(ROWS.read_text())["rows"]
     return [
         row
@@ -30,8 +30,11 @@ def curve() -> list[dict]:
     ]
 
 
-def main(out: Path) -> None:
-    """One chart: held-out PSNR and SSIM over iterations."""
+def main() -> None:
+    """Plot held-out PSNR and SSIM over iterations."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("out", type=Path, help="PNG file to write")
+    options = parser.parse_args()
     rows = sorted(curve(), key=lambda row: row["iterations"])
     steps = [row["iterations"] for row in rows]
     figure, left = plt.subplots(figsize=(6.4, 3.2), layout="constrained")
@@ -50,8 +53,8 @@ def main(out: Path) -> None:
     left.margins(x=0.24, y=0.2)
     left.spines["top"].set_visible(False)
     right.spines["top"].set_visible(False)
-    figure.savefig(out, dpi=150)
+    figure.savefig(options.out, dpi=150)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main()

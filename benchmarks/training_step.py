@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the time of a training step goes: native kernels by name, and the rest.
+"""Break down the time of a training step: native kernels by name, and the rest.
 
 python benchmarks/training_step.py DATA [--iterations 7000] [--at 2000]
 """
@@ -54,7 +54,7 @@ class TimedView:
 
 
 def watch_natives(watch: Stopwatch) -> None:
-    """Time every way into the native module from here on."""
+    """Time every call into the native module from here on."""
     make = watch.around("prepare", _native.PreparedView)
     native._native = type(
         "Watched",

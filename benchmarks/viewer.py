@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames a second of the viewer's loop while a camera moves, at full resolution.
+"""Measure the viewer's frames per second while a camera moves, at full resolution.
 
-python benchmarks/viewer.py        made scene of 100,000 Gaussians, 640 x 420 pixels
+python benchmarks/viewer.py        synthetic scene of 100,000 Gaussians, 640 x 420 pixels
 
 A frame is what a client gets: rendered, coloured, encoded as JPEG by the server's own code,
 with its gauge. Only the network is left out. "RGB only" renders a plain picture, as a viewer
@@ -52,7 +52,7 @@ Draw = Callable[[Viewpoint, float], str]
 
 
 def made_certificate() -> Certificate:
-    """Of a made scene; two steps of the fit, because no value in it changes what a query costs."""
+    """A synthetic certificate. Two steps of the fit do: its values do not change the cost."""
     splats, random = made_splats(GAUSSIANS), torch.Generator().manual_seed(0)
     names = [f"{k:03d}.png" for k in range(VIEWS)]
     cameras = dict(zip(names, made_cameras(VIEWS, WIDTH, HEIGHT), strict=True))

@@ -15,6 +15,7 @@ import pytest
 from splatcert import __version__, cli
 from splatcert.commands.demo import Demo
 from splatcert.errors import InputError
+from waiting import PATIENCE
 
 SPLATCERT = [sys.executable, "-m", "splatcert.cli"]
 
@@ -137,10 +138,10 @@ def test_a_fault_of_ours_shows_its_traceback_when_asked(monkeypatch, capsys):
     assert "Traceback (most recent call last)" in capsys.readouterr().err
 
 
-def test_ctrl_c_ends_within_a_second_and_says_what_is_kept():
+def test_ctrl_c_ends_a_command_at_once_and_says_what_is_kept():
     wait = (
         "import sys, time; from splatcert import cli; from splatcert.commands.demo import Demo\n"
-        "Demo.run = lambda self: (print('ready', flush=True), time.sleep(60))\n"
+        "Demo.run = lambda self: (print('ready', flush=True), time.sleep(3600))\n"
         "sys.exit(cli.main(['demo']))"
     )
     command = subprocess.Popen(
@@ -149,7 +150,7 @@ def test_ctrl_c_ends_within_a_second_and_says_what_is_kept():
     assert command.stdout is not None
     assert command.stdout.readline() == "ready\n"
     command.send_signal(signal.SIGINT)
-    _, err = command.communicate(timeout=1)
+    _, err = command.communicate(timeout=PATIENCE)
     assert command.returncode == 130
     kept = "What is finished is kept: the same command goes on from there."
     assert err == f"splatcert: interrupted. {kept}\n"

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from waiting import PATIENCE
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserType, Page
 
@@ -61,7 +63,9 @@ def browser() -> Iterator[Browser]:
         path = _chromium(playwright.chromium)
         if path is None:
             pytest.skip("no Chromium on this machine: install one, or run playwright install")
-        opened = playwright.chromium.launch(executable_path=path, args=list(ARGUMENTS))
+        opened = playwright.chromium.launch(
+            executable_path=path, args=list(ARGUMENTS), timeout=1e3 * PATIENCE
+        )
         yield opened
         opened.close()
 
@@ -81,6 +85,7 @@ def seen() -> Seen:
 def page(browser: Browser, seen: Seen) -> Iterator[Page]:
     """A page with no history, 1280 by 800 pixels; everything on it is recorded in `seen`."""
     context = browser.new_context(viewport={"width": 1280, "height": 800})
+    context.set_default_timeout(1e3 * PATIENCE)
     fresh = context.new_page()
     seen.watch(fresh)
     yield fresh

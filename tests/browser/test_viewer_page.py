@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import io
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -22,10 +21,13 @@ PlaywrightTimeout = api.TimeoutError
 from splatcert.viewer.landmarks import viewpoint_from  # noqa: E402
 from splatcert.viewer.serve import Server, serving  # noqa: E402
 from splatcert.viewer.shown import Exhibit  # noqa: E402
+from waiting import until  # noqa: E402
 
 WIDTH, HEIGHT = 1280, 800
 FREE = {"x": 0, "y": 300, "width": 800, "height": 400}
 """A part of the canvas that no panel covers."""
+CLICKED = {"x": 350, "y": 50, "width": 450, "height": 700}
+"""Where frusta are clicked."""
 
 
 @pytest.fixture(scope="module")
@@ -45,13 +47,6 @@ def server(exhibit) -> Iterator[Server]:
     assert not failures
 
 
-def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "nothing happened"
-        time.sleep(0.1)
-
-
 class Sight:
     """What can be seen of the page."""
 
@@ -61,12 +56,23 @@ class Sight:
     def fact(self, name: str) -> str:
         return self.page.locator(f"[data-{name}]").first.get_attribute(f"data-{name}")
 
-    def canvas(self) -> np.ndarray:
-        picture = Image.open(io.BytesIO(self.page.screenshot(clip=FREE)))
+    def canvas(self, part: dict[str, int] = FREE) -> np.ndarray:
+        picture = Image.open(io.BytesIO(self.page.screenshot(clip=part)))
         return np.asarray(picture.convert("RGB")).astype(float)
 
     def differs(self, before: np.ndarray) -> bool:
         return float(np.abs(self.canvas() - before).mean()) > 2
+
+    def at_rest(self, part: dict[str, int] = FREE) -> np.ndarray:
+        """The canvas, once it has not changed over several looks."""
+        looks = [self.canvas(part)]
+
+        def unchanged() -> bool:
+            looks.append(self.canvas(part))
+            return all(np.array_equal(looks[-1], look) for look in looks[-6:])
+
+        until(lambda: unchanged() and len(looks) > 5, every=0.1)
+        return looks[-1]
 
 
 def away_from_palette(pixels: np.ndarray) -> float:
@@ -94,7 +100,7 @@ def clicked(page, server: Server, exhibit: Exhibit) -> bool:
     page.mouse.move(x, y)
     page.mouse.click(x, y)
     try:
-        page.get_by_text("Misses").wait_for(timeout=3_000)
+        page.get_by_text("Misses").wait_for(timeout=60_000)
     except PlaywrightTimeout:
         return False
     return all(page.get_by_text(name, exact=True).is_visible() for name in ("Photo", "Render"))
@@ -103,15 +109,14 @@ def clicked(page, server: Server, exhibit: Exhibit) -> bool:
 def test_the_page_shows_moves_and_answers(page, seen, server, exhibit):
     sight = Sight(page)
     page.goto(server.address)
-    page.locator("[data-factor]").wait_for(timeout=30_000)
+    page.locator("[data-factor]").wait_for()
     frusta = page.get_by_role("checkbox", name="calibration views")
     assert sight.fact("mode") == "RGB" and sight.fact("support") in ("in support", "out of support")
 
     # The picture follows the camera; without frusta, which the browser itself draws.
     frusta.uncheck()
     until(lambda: sight.fact("share") == "1")
-    time.sleep(0.5)
-    before = sight.canvas()
+    before = sight.at_rest()
     assert before.std() > 5
     page.mouse.move(400, 400)
     page.mouse.down()
@@ -138,7 +143,9 @@ def test_the_page_shows_moves_and_answers(page, seen, server, exhibit):
     assert page.get_by_text("Every box is unbounded").is_visible()
 
     # A click on a frustum flies there and shows photo, render and misses.
+    bare = sight.at_rest(CLICKED)
     frusta.check()
+    until(lambda: not np.array_equal(sight.canvas(CLICKED), bare))
     until(lambda: clicked(page, server, exhibit))
     (client,) = server.get_clients().values()
     places = [view.camera.centre for view in exhibit.views if view.role == "calibration"]

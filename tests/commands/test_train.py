@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from splatcert.cli import main
 from splatcert.raster.render import render
 from splatcert.storage.png import to_pixels
 from splatcert_bench.synthetic.scenes import made_splats
+from waiting import until
 
 FAST = ["--iterations", "40", "--sh-degree", "1", "--random-points", "300"]
 
@@ -114,10 +114,11 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(photographs, tmp_path
             stderr=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
         )
-        deadline = time.monotonic() + 60
         before = _stamp(cut)
-        while _stamp(cut) == before and child.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.01)
+        until(
+            lambda before=before, child=child: _stamp(cut) != before or child.poll() is not None,
+            every=0.01,
+        )
         child.send_signal(signal.SIGKILL)
         child.wait()
     assert main(["train", str(photographs), "-o", str(cut), *settings]) == 0

@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.error import HTTPError
@@ -21,6 +20,7 @@ from certified_capture import certify_scene as certify
 from certified_capture import made_capture, made_model, made_photos, made_truth
 from splatcert import cli
 from splatcert.splats.files import save_ply
+from waiting import PATIENCE
 
 viser = pytest.importorskip("viser", reason="viser is not installed: pip install splatcert[view]")
 
@@ -101,13 +101,8 @@ def seconds_used(process: subprocess.Popen[str]) -> float:
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
-def is_busy() -> bool:
-    """Others use this machine so much that a wall clock says nothing about us."""
-    return os.getloadavg()[0] > (os.cpu_count() or 1)
-
-
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processor time is read in /proc")
-def test_ctrl_c_ends_within_a_second_although_somebody_looks(stored, heeds_ctrl_c):
+def test_ctrl_c_ends_it_at_once_although_somebody_looks(stored, heeds_ctrl_c):
     """Neither a client that stays connected nor taking torch down is waited for."""
     connect = pytest.importorskip("websockets.sync.client").connect
     with started(stored, "--json") as process:
@@ -120,17 +115,15 @@ def test_ctrl_c_ends_within_a_second_although_somebody_looks(stored, heeds_ctrl_
         place, version = known["page"].replace("http", "ws", 1), f"viser-v{viser.__version__}"
         with connect(place, subprotocols=[version], compression=None) as client:
             assert client.recv()
-            before, began = seconds_used(process), time.monotonic()
+            before = seconds_used(process)
             process.send_signal(signal.SIGINT)
             _, status, usage = os.wait4(process.pid, 0)
-            wall = time.monotonic() - began
         process.returncode = os.waitstatus_to_exitcode(status)
         assert process.returncode == 0 and process.stdout.read() == ""
     assert usage.ru_utime + usage.ru_stime - before < 0.5
-    assert wall < 1 or is_busy()
 
 
-def test_it_serves_its_page_alone_and_ends_soon_after_ctrl_c(stored, heeds_ctrl_c):
+def test_it_serves_its_page_alone_and_ends_with_ctrl_c(stored, heeds_ctrl_c):
     with started(stored) as process:
         assert process.stdout is not None
         said: list[str] = []
@@ -144,9 +137,7 @@ def test_it_serves_its_page_alone_and_ends_soon_after_ctrl_c(stored, heeds_ctrl_
         for path in ("/../pyproject.toml", "/%2e%2e/%2e%2e/METADATA", "//etc/passwd"):
             with pytest.raises(HTTPError, match="404"):
                 urlopen(address + path)
-        began = time.monotonic()
         process.send_signal(signal.SIGINT)
         rest = process.stdout.read()
-        assert process.wait(5) == 0
-        assert time.monotonic() - began < 1 or is_busy()
+        assert process.wait(PATIENCE) == 0
     assert "ended" in rest and "Traceback" not in rest

@@ -18,6 +18,7 @@ from splatcert.raster.reference import ReferenceView, near_discontinuity
 from splatcert.raster.render import render
 from splatcert.splats.gaussians import Splats
 from splatcert_bench.synthetic.scenes import made_cameras, made_splats, random_splats
+from waiting import PATIENCE
 
 PARAMETERS = ("means", "quats", "log_scales", "logit_opacities", "sh")
 BAND = 2e-5
@@ -376,8 +377,8 @@ def test_threads_survive_a_fork():
     queue = context.Queue()
     child = context.Process(target=_render_in_child, args=(queue,))
     child.start()
-    assert queue.get(timeout=60) == before
-    child.join(timeout=60)
+    assert queue.get(timeout=PATIENCE) == before
+    child.join(timeout=PATIENCE)
     assert child.exitcode == 0
 
 

@@ -15,6 +15,7 @@ from resealed import VIEWS, seal_again
 from valid_files import write_results, write_valid_files
 
 from splatcert.cli import main
+from waiting import PATIENCE
 
 ATTACK = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>{{ 7*7 }}"
 OF_DOUBTS = {("aside", ("class",)), ("details", ("open",))}
@@ -162,7 +163,7 @@ def test_the_viewer_listens_on_this_machine_alone(address):
 )
 def test_the_viewer_serves_no_file_of_the_machine(path, address):
     secret = Path("/etc/passwd").read_bytes()
-    connection = http.client.HTTPConnection(*address, timeout=10)
+    connection = http.client.HTTPConnection(*address, timeout=PATIENCE)
     connection.putrequest("GET", path, skip_host=False)
     connection.endheaders()
     answer = connection.getresponse()
@@ -171,7 +172,7 @@ def test_the_viewer_serves_no_file_of_the_machine(path, address):
 
 @pytest.mark.parametrize("method", ["PUT", "POST", "DELETE"])
 def test_the_viewer_takes_no_file(method, address):
-    connection = http.client.HTTPConnection(*address, timeout=10)
+    connection = http.client.HTTPConnection(*address, timeout=PATIENCE)
     connection.request(method, "/index.html", body=b"x" * 100)
     try:
         assert connection.getresponse().status >= 400

@@ -15,7 +15,7 @@ import torch
 from PIL import Image
 
 TESTS = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS), str(TESTS / "evaluate")]
+sys.path[:0] = [str(TESTS), str(TESTS / "bench")]
 
 from made_studies import MadeScene  # noqa: E402
 
@@ -43,6 +43,7 @@ from splatcert.training.run import TrainingRun  # noqa: E402
 from splatcert_bench.site.results import make_results, make_times, write_json  # noqa: E402
 from splatcert_bench.statistics.evidence import Protocol  # noqa: E402
 from splatcert_bench.studies.collection import BenchStudies  # noqa: E402
+from splatcert_bench.studies.study_file import save_study  # noqa: E402
 from splatcert_bench.synthetic.scenes import made_cameras, made_splats  # noqa: E402
 
 VIEWS, WIDTH, HEIGHT, GAUSSIANS = 18, 24, 16, 60
@@ -184,7 +185,7 @@ def write_results(root: Path) -> None:
     stored = root / "bench_out" / "studies"
     stored.mkdir()
     for study in studies:
-        study.save(stored / f"{study.key}.npz")
+        save_study(study, stored / f"{study.key}.npz")
     for key, counts in bench.ratios.items():
         counts.save(stored / f"{key}.ratios.npz")
     for k, picture in enumerate(bench.pictures):

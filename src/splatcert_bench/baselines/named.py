@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from splatcert.errors import InputError
+from splatcert.scales.maps import OwnMap
 from splatcert_bench.baselines.baseline import Baseline, Fitted
 from splatcert_bench.baselines.constant import Constant
 from splatcert_bench.baselines.ensemble import Ensemble
@@ -27,6 +28,11 @@ MAKERS: dict[str, Maker] = {
 
 class BaselineError(InputError):
     """A baseline that cannot be found or does not do what it must."""
+
+
+def as_scale(name: str, baseline: Baseline) -> OwnMap:
+    """A baseline as a scale, which `certify` seals and verifies like any other."""
+    return OwnMap(name, baseline.map)
 
 
 def maker_of(name: str, beside: Path | None = None) -> Maker:

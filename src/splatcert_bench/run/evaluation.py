@@ -17,7 +17,7 @@ from splatcert_bench.site.results import write_results
 from splatcert_bench.statistics.evidence import Protocol
 from splatcert_bench.studies.batch import ENSEMBLE_MEAN, MODEL
 from splatcert_bench.studies.counts import RatioCounts, ViewPicture
-from splatcert_bench.studies.study import Study
+from splatcert_bench.studies.study_file import load_study
 
 
 def evaluate(bench: Bench) -> None:
@@ -29,7 +29,7 @@ def evaluate(bench: Bench) -> None:
             key = model.study_key(centre)
             if not (folder / f"{key}.npz").is_file():
                 continue
-            study = Study.load(folder / f"{key}.npz")
+            study = load_study(folder / f"{key}.npz")
             studies.append(replace(study, facts={**study.facts, **costs(model)}))
             ratios[key] = RatioCounts.load(folder / f"{key}.ratios.npz")
         for path in sorted(folder.glob(f"{model.study_key(MODEL)}.*.picture.npz")):

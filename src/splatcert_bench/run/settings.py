@@ -6,14 +6,13 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, Literal
-
-from splatcert.certificate.measure import BETAS
+from typing import Literal
 
 from splatcert.camera import MAX_SIDE
 from splatcert.config import LARGEST_COUNT, LARGEST_SEED, FieldConfig, LearnConfig, TrainConfig
 from splatcert.conformal.levels import parse_level
 from splatcert.errors import InputError
+from splatcert.scales.scoring import BETAS
 
 Density = Literal["fastgs", "vanilla"]
 MAIN_DENSITY: Density = "fastgs"
@@ -271,10 +270,3 @@ class BenchConfig:
         """Whether members are as large as the main model, so that it is one of them."""
         same = self.members.resolution in (0, self.capture.resolution)
         return same and self.members.iterations == self.train.iterations
-
-
-def plain_settings(settings: Any) -> dict[str, Any]:
-    """Settings as plain values, for fingerprints and files."""
-    from splatcert.storage.schema import to_plain
-
-    return to_plain(settings)

@@ -11,6 +11,7 @@ from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
+from splatcert.capture import Capture
 from splatcert.certificate.store import VIEWS
 from splatcert.config import CertifyConfig, TrainConfig
 from splatcert.conformal.calibrate import CalibrationTooSmall, view_scores
@@ -20,6 +21,7 @@ from splatcert.difficulty.views_file import SceneViews
 from splatcert.field.support import folds_of
 from splatcert.pipeline import certify
 from splatcert.raster.render import render
+from splatcert.scales.paper import PaperScale
 from splatcert.scene.scene import Scene
 from splatcert.splats.files import load_splats
 from splatcert.storage.schema import JsonError, read_json
@@ -101,15 +103,21 @@ def certify_model(model: Model) -> None:
     """Field, support, descriptors and per-view numbers: a certificate without a predictor."""
     config = model.bench.config
     scene = model.bench.load(model.scene)
-    scene = replace(scene, details={**scene.details, "held_out_by": "model"})
-    splats = load_splats(model.run / "splats.ply")
-    asked = CertifyConfig(
-        background=config.train.background, field=config.field, splits=config.evaluate.splits
+    capture = Capture(
+        scene=scene,
+        splats=load_splats(model.run / "splats.ply"),
+        unseen_by="model",
+        background=config.train.background,
     )
+    asked = CertifyConfig(field=config.field, splits=config.evaluate.splits)
     with catch_warnings():
         simplefilter("ignore", CalibrationTooSmall)  # nobody is promised anything by it
         certificate = certify(
-            scene, splats, asked, None, backend=config.backend, folder=model.certificate
+            capture,
+            scale=PaperScale(),
+            config=asked,
+            backend=config.backend,
+            folder=model.certificate,
         )
     certificate.save(model.certificate)
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 
 from splatcert.camera import Camera
-from splatcert.certificate.hashes import joint_hash, tensor_hash
+from splatcert.certificate.hashes import joint_hash, map_hash
 from splatcert.difficulty.descriptor import EPSILON0
 from splatcert.difficulty.factor import unit_of
 from splatcert.scene.roles import QueryView
@@ -64,7 +64,7 @@ class Batch:
     def hash(self) -> str:
         """One hash over every picture and map."""
         return joint_hash(
-            tensor_hash(tensor)
+            map_hash(tensor)
             for view in self.views.values()
             for tensor in (view.centre, *(view.maps[name] for name in sorted(view.maps)))
         )

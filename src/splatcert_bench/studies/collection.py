@@ -12,6 +12,7 @@ from splatcert.storage.whole import ArtefactError
 from splatcert_bench.statistics.evidence import Evidence, MissingError, Protocol
 from splatcert_bench.studies.counts import RatioCounts, ViewPicture
 from splatcert_bench.studies.study import Study
+from splatcert_bench.studies.study_file import load_study
 
 MODEL = "model"
 """The centre of the main results: one model's render."""
@@ -91,7 +92,7 @@ def read_studies(folder: Path, protocol: Protocol, keys: Collection[str]) -> Ben
         raise ArtefactError(f"there is no study in {folder}.\n  Run splatcert bench first.")
     counted = [RatioCounts.load(path) for path in ratios]
     return BenchStudies(
-        studies=tuple(Study.load(path) for path in studies),
+        studies=tuple(load_study(path) for path in studies),
         ratios={counts.study: counts for counts in counted},
         pictures=tuple(ViewPicture.load(path) for path in pictures),
         protocol=protocol,

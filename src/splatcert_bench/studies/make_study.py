@@ -18,9 +18,9 @@ import numpy as np
 from splatcert import __version__
 from splatcert.certificate.certificate import Certificate
 from splatcert.certificate.hashes import joint_hash
-from splatcert.certificate.store import load_certificate
 from splatcert.conformal.levels import parse_level
 from splatcert.conformal.splits import calibration_size
+from splatcert.deploy import load_certificate
 from splatcert.difficulty.factor import LAMBDA_GRID
 from splatcert.scene.roles import EvaluationView
 from splatcert.scene.scene import Scene
@@ -42,6 +42,7 @@ from splatcert_bench.studies.checks import packing, visibility_facts
 from splatcert_bench.studies.counts import RatioCounts, ViewPicture
 from splatcert_bench.studies.scores import Label, Scored, score_batch
 from splatcert_bench.studies.study import SHAPE, Study
+from splatcert_bench.studies.study_file import save_study
 
 PICTURED = {"easiest": 0.0, "median": 0.5, "hardest": 1.0}
 """Views that figures show, by their place in the order of oracle factors."""
@@ -51,7 +52,7 @@ def fitted_model(model: Model, scene: Scene) -> tuple[Certificate, Fitted]:
     """The model with its certificate, and what its training views gave."""
     certificate = load_certificate(model.certificate, load_splats(model.run / "splats.ply"))
     backend = model.bench.config.backend
-    return certificate, Fitted(certificate.observed, scene.training, backend=backend)
+    return certificate, Fitted(certificate.fitted, scene.training, backend=backend)
 
 
 def members_of(model: Model) -> Members | None:
@@ -90,7 +91,7 @@ def make_study(model: Model) -> None:
         scored = score_batch(batch, labelled, betas_of(model))
         study = assemble(model, certificate, scored, batch, facts)
         study = replace(study, hashes={**study.hashes, "scales": fixed[batch.centre]})
-        study.save(model.raw_study / f"{study.key}.npz")
+        save_study(study, model.raw_study / f"{study.key}.npz")
         RatioCounts(study.key, scored.counts).save(model.raw_study / f"{study.key}.ratios.npz")
         if batch is batches[0]:
             save_pictures(model.raw_study, study, batch, labelled)

@@ -9,20 +9,22 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from splatcert.certificate.rule import ScaleRule, raw_predictions
 
 from splatcert.certificate.store import VIEWS
 from splatcert.conformal.calibrate import view_scores
-from splatcert.difficulty.learn import learn_predictor
 from splatcert.difficulty.predictor import ViewPredictor, load_predictor
+from splatcert.difficulty.rule import FactorRule, raw_predictions
 from splatcert.difficulty.views_file import SceneViews
+from splatcert.pipeline import learn
+from splatcert.scales.scale import ScaledView
 from splatcert.storage.whole import replacing
 from splatcert_bench.run.layout import Bench, Model
 from splatcert_bench.run.settings import OUT_OF_FOLD
 from splatcert_bench.studies.batch import ENSEMBLE_MEAN, MODEL, queries
 from splatcert_bench.studies.make_study import betas_of, fitted_model
 from splatcert_bench.studies.scores import Label
-from splatcert_bench.studies.study import Prediction, Study
+from splatcert_bench.studies.study import Prediction
+from splatcert_bench.studies.study_file import load_study, save_study
 
 
 def learn_pool(bench: Bench, pool: str) -> None:
@@ -35,7 +37,7 @@ def learn_pool(bench: Bench, pool: str) -> None:
                 known[scene] = source_views(bench, pool, scene)
         if sources not in learned:
             config = bench.config.learning(pool)
-            learned[sources] = learn_predictor([known[s] for s in sources], config)
+            learned[sources] = learn([known[s] for s in sources], config)
         path = bench.predictor(pool, target)
         path.parent.mkdir(parents=True, exist_ok=True)
         learned[sources].save(path)
@@ -53,7 +55,7 @@ class _Applied:
     """A predictor on the query batch of a target, before labels."""
 
     predictor: ViewPredictor
-    rule: ScaleRule
+    rule: FactorRule
     raw: NDArray[np.float64]
 
 
@@ -70,7 +72,7 @@ def add_predictions(model: Model) -> None:
         if model.scene in targets:
             predictor = load_predictor(bench.predictor(pool, model.scene))
             training = certificate.views.training.descriptors
-            rule = ScaleRule.freeze(predictor, training, rows, "batch")
+            rule = FactorRule.freeze(predictor, training, rows, "batch")
             applied[pool] = _Applied(predictor, rule, raw_predictions(predictor, rule.units, rows))
 
     betas = betas_of(model)
@@ -81,7 +83,8 @@ def add_predictions(model: Model) -> None:
         query = shown[view.name]
         label = Label.of(view, query.center.cpu())
         for pool, one in applied.items():
-            scale = one.rule.scale(query)
+            factor = one.rule.factor_of(query)
+            scale = ScaledView.of(query, factor, one.rule.lambda_b).scale()
             scores[pool][row] = view_scores(label.residual, scale, betas, label.mask)
             means[pool][row] = label.counted(scale).mean()
     predictions = {
@@ -112,7 +115,7 @@ def _save(
             with replacing(folder / path.name) as aside:
                 shutil.copyfile(path, aside)
             continue
-        study = Study.load(path)
+        study = load_study(path)
         given = dict(predictions)
         if study.centre != MODEL:  # around another centre the same factors have other scores
             given = {
@@ -125,7 +128,7 @@ def _save(
             hashes={**study.hashes, **hashes},
             facts={**study.facts, **facts},
         )
-        study.save(folder / path.name)
+        save_study(study, folder / path.name)
 
 
 def _source_access(applied: Mapping[str, _Applied]) -> dict[str, float]:

@@ -1,19 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """One study: a scene, a density rule and a centre, in the few numbers that every table needs.
 
-A table asks of a map only its view scores and its mean in each view, so a study keeps those
-for every map and shrinkage instead of pixels. `study.npz` is an ordinary NumPy archive
-without Python objects, with a schema version and the hashes of what it was computed from.
+A table only needs a map's view scores and its mean in each view, so a study keeps those for
+every map and shrinkage instead of pixels. `study_file` reads and writes `study.npz`.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
-from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +18,7 @@ from numpy.typing import NDArray
 from splatcert.conformal.levels import Level, parse_level
 from splatcert.difficulty.factor import LAMBDA_GRID
 from splatcert.errors import InputError
-from splatcert.storage.arrays import UNUSABLE, Arrays, read_archive, unusable, write_archive
 
-FORMAT = "splatcert study"
-VERSION = 1
 SHAPE = "gsu-pv"
 """The residual field normalised within each view: our b~. Every study has this map."""
 DIRECTIONS = ("training", "test", "random", "opposite")
@@ -146,7 +140,7 @@ class Study:
             raise StudyError(f"study of {self.scene}: the map {SHAPE!r} is missing")
         if len(set(self.names)) < len(self.names):
             raise StudyError(f"study of {self.scene}: two views have one name")
-        for name, shape, array in self._shapes():
+        for name, shape, array in self.arrays():
             entry = name.rpartition(".")[2]
             kinds = "iu" if entry in WHOLE else "f"
             if array.dtype.kind not in kinds or (array.shape != shape and array.size):
@@ -190,38 +184,7 @@ class Study:
             raise StudyError(f"study {self.key} has no scores at beta = {level}, only at {known}")
         return self.betas.index(level)
 
-    def save(self, path: Path) -> None:
-        """Write the archive, whole or not at all."""
-        header = {
-            "format": FORMAT,
-            "version": VERSION,
-            "scene": self.scene,
-            "family": self.family,
-            "backbone": self.backbone,
-            "centre": self.centre,
-            "names": list(self.names),
-            "betas": [str(beta) for beta in self.betas],
-            "lambdas": [str(value) for value in LAMBDA_GRID],
-            "maps": {n: {"unit": m.unit, "reading": m.reading} for n, m in self.maps.items()},
-            "predictions": {n: _recipe(p) for n, p in self.predictions.items()},
-            "facts": dict(self.facts),
-            "settings": dict(self.settings),
-            "hashes": dict(self.hashes),
-        }
-        arrays = {name: array for name, _, array in self._shapes()}
-        text = json.dumps(header, sort_keys=True, ensure_ascii=False)
-        write_archive(path, {"header": np.array(text), **arrays}, compressed=True)
-
-    @classmethod
-    def load(cls, path: Path) -> Study:
-        """Read an archive that `save` wrote; no Python object is ever loaded."""
-        arrays = read_archive(path, "a study")
-        try:
-            return _study(json.loads(str(arrays["header"])), arrays)
-        except UNUSABLE as error:
-            raise unusable(path, "a study", error) from error
-
-    def _shapes(self) -> list[tuple[str, tuple[int, ...], NDArray[Any]]]:
+    def arrays(self) -> list[tuple[str, tuple[int, ...], NDArray[Any]]]:
         """Every array by its name in the archive, with the shape it must have."""
         views, betas, lambdas = len(self.names), len(self.betas), len(LAMBDA_GRID)
         shapes = {
@@ -232,7 +195,7 @@ class Study:
         listed = [(n, (views,), getattr(self, n)) for n in ("pixels", "psnr", "field_means")]
         for kind, holders in (("map", self.maps), ("prediction", self.predictions)):
             for name, holder in sorted(holders.items()):
-                for entry in _arrays_of(type(holder)):
+                for entry in arrays_of(type(holder)):
                     shape = shapes.get((kind, entry), (views,))
                     listed.append((f"{kind}.{name}.{entry}", shape, getattr(holder, entry)))
         return listed
@@ -247,84 +210,7 @@ def _may_be_unknown(name: str) -> bool:
     )
 
 
-def _arrays_of(kind: type[MapScores] | type[Prediction]) -> list[str]:
+def arrays_of(kind: type[MapScores] | type[Prediction]) -> list[str]:
+    """Names of the fields that are arrays; the others go into the file's header."""
     plain = ("unit", "reading", "lambda_a", "lambda_b", "sources", "ridge")
     return [entry.name for entry in fields(kind) if entry.name not in plain]
-
-
-def _recipe(prediction: Prediction) -> dict[str, Any]:
-    return {
-        "lambda_a": str(prediction.lambda_a),
-        "lambda_b": str(prediction.lambda_b),
-        "sources": list(prediction.sources),
-        "ridge": str(prediction.ridge),
-    }
-
-
-def _study(header: dict[str, Any], arrays: Arrays) -> Study:
-    if (header["format"], header["version"]) != (FORMAT, VERSION):
-        found = f"{header['format']} {header['version']}"
-        raise StudyError(f"it is {found!r}, this program reads '{FORMAT} {VERSION}'")
-    if header["lambdas"] != [str(value) for value in LAMBDA_GRID]:
-        raise StudyError(f"its shrinkages are not {', '.join(map(str, LAMBDA_GRID))}")
-    maps = {
-        name: MapScores(
-            **{entry: arrays[f"map.{name}.{entry}"] for entry in _arrays_of(MapScores)},
-            unit=_unit(plain["unit"]),
-            reading=_reading(plain["reading"]),
-        )
-        for name, plain in header["maps"].items()
-    }
-    predictions = {
-        name: Prediction(
-            **{entry: arrays[f"prediction.{name}.{entry}"] for entry in _arrays_of(Prediction)},
-            lambda_a=_shrinkage(plain["lambda_a"]),
-            lambda_b=_shrinkage(plain["lambda_b"]),
-            sources=_words(plain["sources"]),
-            ridge=float(plain["ridge"]),
-        )
-        for name, plain in header["predictions"].items()
-    }
-    return Study(
-        scene=str(header["scene"]),
-        family=str(header["family"]),
-        backbone=str(header["backbone"]),
-        centre=str(header["centre"]),
-        names=_words(header["names"]),
-        betas=tuple(parse_level(text, "beta") for text in header["betas"]),
-        pixels=arrays["pixels"],
-        psnr=arrays["psnr"],
-        field_means=arrays["field_means"],
-        maps=maps,
-        predictions=predictions,
-        facts={name: float(value) for name, value in header["facts"].items()},
-        settings={name: str(value) for name, value in header["settings"].items()},
-        hashes={name: str(value) for name, value in header["hashes"].items()},
-    )
-
-
-def _unit(value: Any) -> float:
-    unit = float(value)
-    if not 1 / MOST <= unit <= MOST:
-        raise StudyError(f"a unit must be {1 / MOST:g} to {MOST:g}, got {unit:g}")
-    return unit
-
-
-def _reading(value: Any) -> Reading:
-    if value not in get_args(Reading):
-        raise StudyError(f"there is no reading {str(value)[:40]!r}")
-    return value
-
-
-def _shrinkage(text: str) -> Fraction:
-    """One of the grid; other texts, such as 1e999999999, are not computed."""
-    known = {str(value): value for value in LAMBDA_GRID}
-    if text not in known:
-        raise StudyError(f"a shrinkage must be one of {', '.join(known)}")
-    return known[text]
-
-
-def _words(values: Any) -> tuple[str, ...]:
-    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise StudyError("a list of names is expected")
-    return tuple(values)

@@ -1,17 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The courtyard of the made scene: its surfaces, paints, shadows and what stands in it."""
+"""The synthetic courtyard: its surfaces, its shadows and the objects in it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from splatcert_bench.synthetic.textures import (
+    Texture,
+    backdrop,
+    brick,
+    marbled,
+    noise,
+    paving,
+    rgb,
+    stripes,
+    wood,
+)
+
 Array = NDArray[np.float64]
-Texture = Callable[[Array], Array]
 SUN = np.array([-0.48, -0.62, 0.62]) / np.linalg.norm([-0.48, -0.62, 0.62])
 SUNLIGHT = np.array([1.05, 0.93, 0.74])
 SKYLIGHT = np.array([0.36, 0.42, 0.52])
@@ -68,10 +78,6 @@ def _surface(
     )
 
 
-def _rgb(text: str) -> Array:
-    return np.array([int(text[i : i + 2], 16) / 255 for i in (0, 2, 4)])
-
-
 def _grid(count: int, rng: np.random.Generator) -> Array:
     """Evenly spread points of the unit square, [count, 2].
 
@@ -83,86 +89,6 @@ def _grid(count: int, rng: np.random.Generator) -> Array:
     return (rng.random(2) + np.arange(1, count + 1)[:, None] * steps) % 1.0
 
 
-def _noise(points: Array, frequency: float, salt: int) -> Array:
-    """Smooth noise in about [-1, 1]: plane waves over three octaves, [n]."""
-    waves = np.random.Generator(np.random.PCG64(salt))
-    total = np.zeros(len(points))
-    for octave in range(3):
-        direction = waves.standard_normal((6, 3)) * frequency * 2.0**octave
-        phase = waves.random(6) * 2 * np.pi
-        total += np.sin(points @ direction.T + phase).sum(axis=1) / (3.5 * 1.6**octave)
-    return np.clip(total / 1.4, -1.0, 1.0)
-
-
-def _mix(a: Array, b: Array, amount: Array) -> Array:
-    amount = np.clip(amount, 0.0, 1.0)[:, None]
-    return (1 - amount) * a + amount * b
-
-
-def _paving(p: Array) -> Array:
-    """Two warm stones in a checkerboard with dark joints, grass outside."""
-    cell = np.floor(p[:, :2] / 0.8)
-    joint = np.abs((p[:, :2] / 0.8) % 1.0 - 0.5).max(axis=1) > 0.465
-    tone = np.sin(cell[:, 0] * 12.9898 + cell[:, 1] * 78.233) * 0.5 + 0.5
-    checker = (cell.sum(axis=1) % 2.0) * 0.55 + 0.25 * tone + 0.1 * _noise(p, 5.0, 1)
-    stone = _mix(_rgb("d8c3a0"), _rgb("9c7f66"), checker)
-    stone[joint] *= 0.45
-    grass = _mix(_rgb("5f8a3c"), _rgb("a3b552"), 0.5 + 0.5 * _noise(p, 3.0, 2))
-    edge = np.linalg.norm(p[:, :2], axis=1) + 0.25 * _noise(p, 1.2, 3)
-    return _mix(stone, grass, (edge - 4.6) * 6)
-
-
-def _wood(p: Array) -> Array:
-    """Planks with grain."""
-    plank = np.abs((p[:, 2] / 0.4) % 1.0 - 0.5) > 0.46
-    grain = _noise(p * np.array([1.5, 1.5, 14.0]), 1.6, 4)
-    wood = _mix(_rgb("b8763f"), _rgb("7a4724"), 0.5 + 0.5 * grain)
-    wood[plank] *= 0.45
-    return wood
-
-
-def _brick(p: Array) -> Array:
-    row = np.floor(p[:, 2] / 0.28)
-    along = (p[:, 0] + p[:, 1]) / 0.66 + 0.5 * (row % 2)
-    mortar = (np.abs((p[:, 2] / 0.28) % 1 - 0.5) > 0.42) | (np.abs(along % 1 - 0.5) > 0.46)
-    tone = 0.5 + 0.5 * np.sin(np.floor(along) * 17.1 + row * 5.3)
-    brick = _mix(_rgb("b4553a"), _rgb("8d3b2c"), tone + 0.3 * _noise(p, 6.0, 5))
-    brick[mortar] = _rgb("cfc4b4")
-    return brick
-
-
-def _stripes(first: str, second: str, centre: Array, period: float) -> Texture:
-    def paint(p: Array) -> Array:
-        local = p - centre
-        angle = np.arctan2(local[:, 1] + 0.3 * local[:, 2], local[:, 0])
-        on = np.sin(angle * period) > 0
-        return np.where(on[:, None], _rgb(first), _rgb(second))
-
-    return paint
-
-
-def _marbled(first: str, second: str, salt: int) -> Texture:
-    def paint(p: Array) -> Array:
-        return _mix(_rgb(first), _rgb(second), 0.5 + 0.6 * _noise(p, 3.5, salt))
-
-    return paint
-
-
-def _backdrop(p: Array) -> Array:
-    """Evening sky with clouds over two lines of hills."""
-    direction = p / np.linalg.norm(p, axis=1, keepdims=True)
-    height = direction[:, 2]
-    sky = _mix(_rgb("f8d6ae"), _rgb("6fa4d4"), height * 2.4)
-    cloud = _noise(direction * np.array([1.0, 1.0, 2.6]), 2.6, 6) - 0.1
-    sky = _mix(sky, _rgb("fff4e6"), cloud * 2.2 * np.clip(height * 6, 0, 1))
-    flat = direction * np.array([1.0, 1.0, 0.0])
-    far = 0.16 + 0.05 * _noise(flat, 2.5, 7)
-    near = 0.08 + 0.035 * _noise(flat, 5.0, 8)
-    sky = np.where((height < far)[:, None], _rgb("8fa3b5"), sky)
-    trees = _mix(_rgb("4c6b45"), _rgb("7b8f52"), 0.5 + 0.5 * _noise(direction, 16.0, 9))
-    return np.where((height < near)[:, None], trees, sky)
-
-
 def _ground(count: int, rng: np.random.Generator) -> Surface:
     """A disc, denser towards the middle, as captures are."""
     uv = _grid(count, rng)
@@ -172,7 +98,7 @@ def _ground(count: int, rng: np.random.Generator) -> Surface:
     points = np.stack([radius * np.cos(angle), radius * np.sin(angle), 0 * radius], axis=1)
     area = 2 * np.pi * DOME_RADIUS * radius * power * uv[:, 0] ** (power - 1)
     up = np.array([0.0, 0.0, 1.0])
-    return _surface(points, up, _paving(points), np.sqrt(area / count))
+    return _surface(points, up, paving(points), np.sqrt(area / count))
 
 
 def _dome(count: int, rng: np.random.Generator) -> Surface:
@@ -182,7 +108,7 @@ def _dome(count: int, rng: np.random.Generator) -> Surface:
     direction = np.stack([ring * np.cos(angle), ring * np.sin(angle), height], axis=1)
     points = DOME_RADIUS * direction
     spacing = DOME_RADIUS * np.sqrt(2 * np.pi / count)
-    colour, flat = _backdrop(points), (1.3, 1.1, 0.1)
+    colour, flat = backdrop(points), (1.3, 1.1, 0.1)
     return _surface(points, -direction, colour, spacing, stretch=flat, lit=False)
 
 
@@ -258,7 +184,7 @@ class _Rod:
         normals = np.cos(angle) * side + np.sin(angle) * np.cross(axis, side)
         points = self.start + uv[:, :1] * (self.end - self.start) + self.radius * normals
         spacing = np.sqrt(2 * np.pi * self.radius * length / count)
-        colour = _rgb(self.colour) * (1 + 0.15 * _noise(points, 9.0, 10))[:, None]
+        colour = rgb(self.colour) * (1 + 0.15 * noise(points, 9.0, 10))[:, None]
         return _surface(points, normals, colour, spacing, axis=axis, stretch=ROD)
 
     def shades(self, origins: Array) -> NDArray[np.bool_]:
@@ -285,14 +211,14 @@ def _bodies() -> list[tuple[Solid, float]]:
 
     ball, drum = at(1.15, -0.75, 0.55), at(-1.55, -0.9, 0.42)
     bodies: list[tuple[Solid, float]] = [
-        (_Sphere(ball, 0.55, _stripes("e9e2d0", "d3473d", ball, 4), 0.5), 0.06),
-        (_Sphere(drum, 0.42, _marbled("1f7a78", "7fd1c0", 11), 0.9), 0.045),
-        (_Sphere(at(0.25, 0.05, 1.55), 0.34, _marbled("e2a72e", "f3d46b", 12), 0.7), 0.035),
-        (_Sphere(at(0.1, -1.7, 0.22), 0.22, _marbled("6b4fa0", "c3a6e0", 13), 0.6), 0.02),
-        (_Box(at(0.2, 0.05, 0.6), at(0.62, 0.62, 0.6), _wood), 0.09),
-        (_Box(at(-1.35, 0.75, 0.35), at(0.45, 0.5, 0.35), _wood), 0.05),
-        (_Box(at(1.9, 1.6, 0.9), at(0.9, 0.16, 0.9), _brick), 0.08),
-        (_Box(at(-2.6, 2.0, 0.55), at(0.14, 1.3, 0.55), _brick), 0.06),
+        (_Sphere(ball, 0.55, stripes("e9e2d0", "d3473d", ball, 4), 0.5), 0.06),
+        (_Sphere(drum, 0.42, marbled("1f7a78", "7fd1c0", 11), 0.9), 0.045),
+        (_Sphere(at(0.25, 0.05, 1.55), 0.34, marbled("e2a72e", "f3d46b", 12), 0.7), 0.035),
+        (_Sphere(at(0.1, -1.7, 0.22), 0.22, marbled("6b4fa0", "c3a6e0", 13), 0.6), 0.02),
+        (_Box(at(0.2, 0.05, 0.6), at(0.62, 0.62, 0.6), wood), 0.09),
+        (_Box(at(-1.35, 0.75, 0.35), at(0.45, 0.5, 0.35), wood), 0.05),
+        (_Box(at(1.9, 1.6, 0.9), at(0.9, 0.16, 0.9), brick), 0.08),
+        (_Box(at(-2.6, 2.0, 0.55), at(0.14, 1.3, 0.55), brick), 0.06),
     ]
     posts = [at(2.7, -1.6, 0), at(2.5, 2.5, 0), at(-2.7, 2.9, 0), at(-2.9, -1.7, 0)]
     top = at(0, 0, 2.5)
@@ -307,7 +233,7 @@ def _bodies() -> list[tuple[Solid, float]]:
             lamp = ("f2c14e", "e4572e", "76b041", "17bebb")[k % 4]
             if k:
                 bodies.append(
-                    (_Sphere(a - at(0, 0, 0.07), 0.06, _marbled(lamp, "ffffff", 14)), 8e-4)
+                    (_Sphere(a - at(0, 0, 0.07), 0.06, marbled(lamp, "ffffff", 14)), 8e-4)
                 )
     reeds = np.random.Generator(np.random.PCG64(21))
     for _ in range(26):

@@ -8,6 +8,8 @@ Gaussians on surfaces, occlusion, thin structures, and a far backdrop.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -98,7 +100,16 @@ def made_cameras(
     `field_of_view` is horizontal, in degrees; `turn` is the arc they share.
     """
     focal = 0.5 * width / np.tan(np.radians(field_of_view) / 2)
-    focus, up = np.array([0.0, 0.2, 0.8]), np.array([0.0, 0.0, 1.0])
+    lens = Camera(
+        world_to_camera=np.eye(4),
+        width=width,
+        height=height,
+        fx=focal,
+        fy=focal,
+        cx=width / 2,
+        cy=height / 2,
+    )
+    target, up = np.array([0.0, 0.2, 0.8]), np.array([0.0, 0.0, 1.0])
     cameras = []
     for k in range(count):
         angle = np.radians(-68.0 + turn * k / count)
@@ -106,17 +117,7 @@ def made_cameras(
         eye = np.array(
             [radius * np.cos(angle), radius * np.sin(angle), 1.9 + 0.5 * np.sin(5 * angle)]
         )
-        cameras.append(
-            Camera(
-                world_to_camera=look_at(eye, focus - eye, up),
-                fx=focal,
-                fy=focal,
-                cx=width / 2,
-                cy=height / 2,
-                width=width,
-                height=height,
-            )
-        )
+        cameras.append(replace(lens, world_to_camera=look_at(eye, target - eye, up)))
     return cameras
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from splatcert_bench.statistics.evidence import Evidence
 from splatcert_bench.statistics.scenes import Comparison, Mean, mean_over_scenes
 from splatcert_bench.tables.paper import paper
-from splatcert_bench.tables.table import Cell, Column, Figure, Value
+from splatcert_bench.tables.table import Cell, Column, Figure, Row, Value
 
 LABELS = {
     "constant": "Constant",
@@ -97,12 +97,32 @@ def known_savings(evidence: Evidence, method: str) -> NDArray[np.float64]:
     )
 
 
-def known_cell(value: float, published: Figure | None = None) -> Cell:
-    """A number that may be NaN, which is unknown."""
-    return cell(float(value) if np.isfinite(value) else None, published)
+def saving_rows(
+    scenes: Sequence[str], values: Mapping[str, NDArray[np.float64]], table: str
+) -> list[Row]:
+    """One row per scene, its savings beside the paper's own; NaN is unknown."""
+    return [
+        Row(
+            scene,
+            tuple(
+                cell(float(of[at]) if np.isfinite(of[at]) else None, paper(table, scene, key))
+                for key, of in values.items()
+            ),
+        )
+        for at, scene in enumerate(scenes)
+    ]
 
 
 def known_mean(values: NDArray[np.float64], published: Figure | None = None) -> Cell:
     """Mean of the numbers that are known."""
     known = values[np.isfinite(values)]
     return cell(float(known.mean()) if known.size else None, published)
+
+
+def mean_row(
+    text: str,
+    values: Mapping[str, NDArray[np.float64]],
+    published: Callable[[str], Figure | None] = lambda key: None,
+) -> Row:
+    """Means of several columns, set apart; `published` gives the paper's own by key."""
+    return Row(text, tuple(known_mean(of, published(key)) for key, of in values.items()), True)

@@ -16,13 +16,14 @@ from splatcert_bench.tables.cells import (
     SIGN,
     WINS,
     cell,
-    known_cell,
     known_mean,
     known_savings,
     label,
     listed,
     mean_cell,
+    mean_row,
     saving_cell,
+    saving_rows,
     wins,
     won_of,
 )
@@ -75,17 +76,14 @@ def per_scene(bench: BenchStudies) -> Table:
     strict, name = bench.main.by("strict"), "tab:per-scene"
     methods = strict.somewhere("a", "shape", "full", "ensemble", "oracle")
     values = {method: known_savings(strict, method) for method in methods}
-    rows = [
-        Row(s.scene, tuple(known_cell(values[m][at], paper(name, s.scene, m)) for m in methods))
-        for at, s in enumerate(strict.studies)
-    ]
+    rows = saving_rows(strict.scenes, values, name)
     held_out = np.array([study.family == FAMILY for study in strict.studies])
     if held_out.any():
-        means = tuple(known_mean(values[m][held_out], paper(name, "mean", m)) for m in methods)
-        rows.append(Row(f"Mean, {FAMILY}", means, True))
+        own = {method: of[held_out] for method, of in values.items()}
+        rows.append(mean_row(f"Mean, {FAMILY}", own, lambda m: paper(name, "mean", m)))
     if not held_out.all():
-        rows.append(Row("Mean, all", tuple(known_mean(values[m]) for m in methods), True))
-    found = compare(values["full"], np.zeros(len(rows[: len(strict.studies)])))
+        rows.append(mean_row("Mean, all", values))
+    found = compare(values["full"], np.zeros(len(strict.studies)))
     return Table(
         name="per-scene",
         title="Strict family holdout, scene by scene",

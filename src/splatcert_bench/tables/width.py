@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from splatcert_bench.statistics.evidence import Evidence, MissingError
 from splatcert_bench.statistics.scenes import compare
 from splatcert_bench.studies.collection import BenchStudies
@@ -14,13 +16,13 @@ from splatcert_bench.tables.cells import (
     SIGN,
     WINS,
     cell,
-    known_cell,
-    known_mean,
     known_savings,
     label,
     mean_cell,
+    mean_row,
     of_scenes,
     saving_cell,
+    saving_rows,
     shared_mean,
     wins,
     won_of,
@@ -82,24 +84,17 @@ def per_scene_main(bench: BenchStudies) -> Table:
     pairs = [("full", m) for m in ("gsu", "ensemble") if m in methods]
     columns = [Column(label(m), "%") for m in methods]
     columns += [Column(f"Ours \N{MINUS SIGN} {label(m)}", "points") for _, m in pairs]
-    keys = [*methods, *(f"{a}-{b}" for a, b in pairs)]
     values = {m: known_savings(main, m) for m in methods}
     values |= {f"{a}-{b}": values[a] - values[b] for a, b in pairs}
-    rows = [
-        Row(
-            study.scene, tuple(known_cell(values[k][at], paper(name, study.scene, k)) for k in keys)
-        )
-        for at, study in enumerate(main.studies)
-    ]
-    rows.append(
-        Row("Mean", tuple(known_mean(values[k], paper(name, "mean", k)) for k in keys), True)
-    )
+    rows = saving_rows(main.scenes, values, name)
+    rows.append(mean_row("Mean", values, lambda key: paper(name, "mean", key)))
     ours = [paper(name, scene, "full") is not None for scene in main.scenes]
     notes = []
     if any(ours) and not all(ours):
         notes.append("The paper's figure in the last row is its mean over just these scenes.")
-        shared = tuple(known_mean(values[k][ours], shared_mean(name, main.scenes, k)) for k in keys)
-        rows.append(Row("Mean of the paper's scenes", shared, True))
+        shared = {key: of[ours] for key, of in values.items()}
+        known = partial(shared_mean, name, main.scenes)
+        rows.append(mean_row("Mean of the paper's scenes", shared, known))
     return Table(
         name="per-scene-main",
         title="Width saved, scene by scene",
