@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from splatcert.certificate.rule import ScaleRule
 from torch import Tensor
 
 from splatcert.camera import Camera
+from splatcert.difficulty.rule import FactorRule
+from splatcert.scales.scale import ScaledView
 from splatcert_bench.baselines.baseline import Baseline, Fitted, Reading
 
 
@@ -49,20 +50,22 @@ class Full:
     """Ours, s = a b~ (eq:scale)."""
 
     fitted: Fitted
-    rule: ScaleRule
+    rule: FactorRule
     reading: ClassVar[Reading | None] = None
 
     def map(self, camera: Camera) -> Tensor:
         """[H, W], float64."""
         query = self.fitted.observed.query(camera, backend=self.fitted.backend)
-        return torch.from_numpy(self.rule.scale(query))
+        return torch.from_numpy(
+            ScaledView.of(query, self.rule.factor_of(query), self.rule.lambda_b).scale()
+        )
 
 
-def factor_only(fitted: Fitted, rule: ScaleRule) -> Magnitude:
+def factor_only(fitted: Fitted, rule: FactorRule) -> Magnitude:
     """Our view factor a, the same for all pixels of a view."""
     return Magnitude(Full(fitted, rule))
 
 
-def shape_only(fitted: Fitted, rule: ScaleRule) -> PerView:
+def shape_only(fitted: Fitted, rule: FactorRule) -> PerView:
     """Our shape b~, with mean one in every view."""
     return PerView(Full(fitted, rule))

@@ -11,10 +11,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from parts import Full, Magnitude, PerView, factor_only, shape_only
-from splatcert.certificate.rule import ScaleRule
 
-from certified_capture import made_fitted, made_photos, made_predictor
+from certified_capture import made_capture, made_fitted, made_photos, made_predictor
+from splatcert.capture import Capture
+from splatcert.certificate.certificate import CertificateError
 from splatcert.conformal.calibrate import view_score
+from splatcert.deploy import load_certificate, verify
+from splatcert.difficulty.rule import FactorRule
+from splatcert.pipeline import certify
 from splatcert.raster.native import NativeView
 from splatcert.raster.reference import ReferenceView, transmit
 from splatcert.raster.render import render
@@ -22,7 +26,7 @@ from splatcert.splats.harmonics import basis
 from splatcert_bench.baselines.baseline import Fitted, Members
 from splatcert_bench.baselines.ensemble import Ensemble, EnsembleError
 from splatcert_bench.baselines.gavis import VisibilityField, degree_factors
-from splatcert_bench.baselines.named import MAKERS, BaselineError, maker_of
+from splatcert_bench.baselines.named import MAKERS, BaselineError, as_scale, maker_of
 from splatcert_bench.baselines.visibility_sums import (
     VisibilitySums,
     add_up_visibility,
@@ -176,7 +180,7 @@ def test_parts_of_our_scale_are_what_tables_make_of_scores(fitted, photos):
     cameras, pictures = photos
     batch = [fitted.observed.query(camera) for camera in list(cameras.values())[:6]]
     rows = np.array([query.descriptor for query in batch])
-    rule = ScaleRule.freeze(made_predictor(), rows, rows, "batch")
+    rule = FactorRule.freeze(made_predictor(), rows, rows, "batch")
     name, camera = "003.png", cameras["003.png"]
     query = fitted.observed.query(camera)
     residual = np.abs(pictures[name].numpy() - query.center.numpy()).max(axis=-1).astype(np.float64)
@@ -218,3 +222,21 @@ def test_a_baseline_of_ones_own_is_found_by_module_and_class(tmp_path, monkeypat
         with pytest.raises(BaselineError, match=message):
             maker_of(name)
     sys.modules.pop("my_maps", None)
+
+
+@pytest.mark.parametrize("name", ["gsu", "gavis-4", "ensemble"])
+def test_a_baseline_is_certified_and_verified_like_our_own_scale(photos, name, tmp_path):
+    fitted = made_fitted(photos, steps=8)
+    scale = as_scale(name, maker_of(name)(fitted))
+    scene, model = made_capture(photos), fitted.observed.splats
+    made = certify(scene, model, unseen=scene.held_out.names, scale=scale)
+    assert made.record.scale.name == name and made.threshold > 0
+    folder = made.save(tmp_path / "cert")
+    again = Capture.in_memory(made_capture(photos), model, unseen=scene.held_out.names)
+    found = verify(folder, again, scale=scale)
+    assert found.passed, found.failures
+    loaded = load_certificate(folder, model, scale=scale)
+    camera = made.record.calibration[0].camera
+    assert torch.equal(loaded.predict(camera).half_width, made.predict(camera).half_width)
+    with pytest.raises(CertificateError, match="is not in the package"):
+        load_certificate(folder, model)
