@@ -12,13 +12,24 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from splatcert.camera import Camera
-    from splatcert.config import CertifyConfig, ReportConfig, TrainConfig
+    from splatcert.capture import Capture, open_capture
+    from splatcert.certificate.certificate import Certificate
+    from splatcert.certificate.checks import Check, Verification
+    from splatcert.config import CertifyConfig, LearnConfig, ReportConfig, TrainConfig
+    from splatcert.conformal.boxes import Boxes, Flag
     from splatcert.deploy import load_certificate, verify
+    from splatcert.difficulty.predictor import ViewPredictor
+    from splatcert.difficulty.views_file import SceneViews
     from splatcert.errors import InputError
-    from splatcert.pipeline import certify
+    from splatcert.pipeline import certify, learn
     from splatcert.raster.render import Render, open_view, render
+    from splatcert.raster.view import View
     from splatcert.report.build import write_report
+    from splatcert.scales.maps import Constant, OwnMap
+    from splatcert.scales.paper import PaperScale
+    from splatcert.scales.scale import Scale
     from splatcert.scene.load import load_scene
+    from splatcert.scene.scene import Scene, scene_from_tensors
     from splatcert.splats.files import load_splats
     from splatcert.splats.gaussians import Splats
     from splatcert.training.optimise import train
@@ -26,39 +37,75 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Boxes",
     "Camera",
+    "Capture",
+    "Certificate",
     "CertifyConfig",
+    "Check",
+    "Constant",
+    "Flag",
     "InputError",
+    "LearnConfig",
+    "OwnMap",
+    "PaperScale",
     "Render",
     "ReportConfig",
+    "Scale",
+    "Scene",
+    "SceneViews",
     "Splats",
     "TrainConfig",
+    "Verification",
+    "View",
+    "ViewPredictor",
     "__version__",
     "certify",
+    "learn",
     "load_certificate",
     "load_scene",
     "load_splats",
+    "open_capture",
     "open_view",
     "render",
+    "scene_from_tensors",
     "train",
     "verify",
     "write_report",
 ]
 
 _HOMES = {
+    "Boxes": "splatcert.conformal.boxes",
     "Camera": "splatcert.camera",
+    "Capture": "splatcert.capture",
+    "Certificate": "splatcert.certificate.certificate",
     "CertifyConfig": "splatcert.config",
+    "Check": "splatcert.certificate.checks",
+    "Constant": "splatcert.scales.maps",
+    "Flag": "splatcert.conformal.boxes",
     "InputError": "splatcert.errors",
+    "LearnConfig": "splatcert.config",
+    "OwnMap": "splatcert.scales.maps",
+    "PaperScale": "splatcert.scales.paper",
     "Render": "splatcert.raster.render",
     "ReportConfig": "splatcert.config",
+    "Scale": "splatcert.scales.scale",
+    "Scene": "splatcert.scene.scene",
+    "SceneViews": "splatcert.difficulty.views_file",
     "Splats": "splatcert.splats.gaussians",
     "TrainConfig": "splatcert.config",
+    "Verification": "splatcert.certificate.checks",
+    "View": "splatcert.raster.view",
+    "ViewPredictor": "splatcert.difficulty.predictor",
     "certify": "splatcert.pipeline",
+    "learn": "splatcert.pipeline",
     "load_certificate": "splatcert.deploy",
     "load_scene": "splatcert.scene.load",
     "load_splats": "splatcert.splats.files",
+    "open_capture": "splatcert.capture",
     "open_view": "splatcert.raster.render",
     "render": "splatcert.raster.render",
+    "scene_from_tensors": "splatcert.scene.scene",
     "train": "splatcert.training.optimise",
     "verify": "splatcert.deploy",
     "write_report": "splatcert.report.build",
