@@ -25,7 +25,7 @@ from splatcert.pipeline import certify
 from splatcert.raster.render import render
 from splatcert.scales.named import chosen_predictor
 from splatcert.scales.paper import PaperScale
-from splatcert.scales.scene_scale import fitted_scene
+from splatcert.scales.training_views import fitted_scene
 from splatcert.scene.scene import Scene, scene_from_tensors
 from splatcert.splats.gaussians import Splats
 from splatcert_bench.baselines.baseline import Fitted, Members

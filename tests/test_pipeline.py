@@ -36,9 +36,9 @@ from splatcert.refusals import (
     refuse_known_photos,
 )
 from splatcert.report.summary import words
-from splatcert.scales import named, scene_scale
+from splatcert.scales import named, training_views
 from splatcert.scales.paper import PaperScale
-from splatcert.scales.scene_scale import FittedOnScene
+from splatcert.scales.scale import FittedScale
 from splatcert.scene.scene import Scene, TensorPixels, scene_from_tensors
 from splatcert.splats.gaussians import Splats, SplatsError
 from splatcert_bench.synthetic.scenes import random_splats
@@ -96,7 +96,7 @@ def test_no_held_out_label_is_read_before_every_scale_is_frozen(scene, model, mo
     events: list[str] = []
     twin = scene.held_out.reveal("evaluation", by="this test")
     hidden = {id(view.source.pixels) for view in twin}
-    read, freeze = TensorPixels.image, FittedOnScene.freeze
+    read, freeze = TensorPixels.image, FittedScale.freeze
 
     def watched(self):
         events.append("held-out label" if id(self.pixels) in hidden else "training label")
@@ -108,7 +108,7 @@ def test_no_held_out_label_is_read_before_every_scale_is_frozen(scene, model, mo
         return scale
 
     monkeypatch.setattr(TensorPixels, "image", watched)
-    monkeypatch.setattr(FittedOnScene, "freeze", frozen)
+    monkeypatch.setattr(FittedScale, "freeze", frozen)
     record = certify(scene, model, predictor=None).record
     assert events.index("held-out label") > events.index("freeze")
     assert "training label" not in events[events.index("freeze") :]
@@ -205,7 +205,7 @@ def test_a_run_that_was_stopped_goes_on_from_its_field(photos, model, tmp_path, 
     assert [path.name for path in folder.iterdir()] == [".field.safetensors"]
 
     with monkeypatch.context() as patch:
-        patch.setattr(scene_scale, "fit_field", stop)
+        patch.setattr(training_views, "fit_field", stop)
         certify(made_capture(photos), model, predictor=None, folder=folder).save(folder)
         assert contents(folder) == contents(whole)
         # A finished certificate's field serves as well, for other levels too.
@@ -231,7 +231,7 @@ def test_a_kept_field_of_something_else_is_not_used(photos, model, tmp_path, mon
     def refit(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(scene_scale, "fit_field", refit)
+    monkeypatch.setattr(training_views, "fit_field", refit)
     with pytest.raises(KeyboardInterrupt):
         certify(made_capture((cameras, pictures)), model, config, None, folder=tmp_path)
 

@@ -28,7 +28,8 @@ from splatcert.config import FieldConfig
 from splatcert.errors import listed
 from splatcert.raster.placement import PhotoFit, Placement, chosen_background, load_for_scene
 from splatcert.raster.render import Backend, renderer_of
-from splatcert.scales.scale import Scale, TrainingSide
+from splatcert.scales.scale import Scale
+from splatcert.scales.training_views import TrainingSide
 from splatcert.scene.dataset import OWN_SPLIT, Holdout
 from splatcert.scene.load import Photographs, read_photographs
 from splatcert.scene.scene import Scene

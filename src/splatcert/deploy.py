@@ -53,7 +53,7 @@ def with_model(
 
     from splatcert.field.store import fit_of
     from splatcert.scales.named import stored_scale
-    from splatcert.scales.scene_scale import fitted_scene
+    from splatcert.scales.training_views import fitted_scene
 
     record = certificate.record
     _check_renderer(record)

@@ -27,8 +27,7 @@ from splatcert.progress import Progress, each, quiet
 from splatcert.raster.render import Backend
 from splatcert.refusals import refuse_early, refuse_known_photos
 from splatcert.scales.named import scale_by_name
-from splatcert.scales.scale import FrozenScale, Scale
-from splatcert.scales.scene_scale import require_frozen
+from splatcert.scales.scale import FrozenScale, Scale, require_frozen
 from splatcert.scales.scoring import BETAS, score_view
 from splatcert.scene.roles import CalibrationView, require_labels
 from splatcert.scene.scene import Scene

@@ -17,7 +17,7 @@ from splatcert.certificate.record import ScaleRecord
 from splatcert.errors import InputError
 from splatcert.field.fitted_scene import Observed, Query
 from splatcert.raster.render import Backend
-from splatcert.scales.scene_scale import Rule, SceneScale
+from splatcert.scales.scale import Rule, Scale
 
 SMALLEST = 1e-12
 
@@ -43,7 +43,7 @@ class ConstantRule:
 
 
 @dataclass(frozen=True, eq=False)
-class Constant(SceneScale):
+class Constant(Scale):
     """The same half-width at every pixel of every view."""
 
     name: str = "constant"
@@ -74,7 +74,7 @@ class MapRule:
 
 
 @dataclass(frozen=True, eq=False)
-class OwnMap(SceneScale):
+class OwnMap(Scale):
     """An uncertainty map of your own: camera in, positive [H, W] out.
 
     The map must not depend on held-out photographs, nor on which cameras are asked. It is not

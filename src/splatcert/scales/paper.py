@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from splatcert.certificate.record import ScaleRecord
 from splatcert.difficulty.predictor import ViewPredictor
 from splatcert.difficulty.rule import FactorRule, Unit
-from splatcert.scales.scene_scale import Rule, SceneScale
+from splatcert.scales.scale import Rule, Scale
 
 
 @dataclass(frozen=True, eq=False)
-class PaperScale(SceneScale):
+class PaperScale(Scale):
     """A residual field on the Gaussians, and a view factor learned once on other scenes."""
 
     predictor: ViewPredictor | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,11 @@ from splatcert.conformal.calibrate import view_score, view_scores
 from splatcert.conformal.maps import MapError, rgb_residual
 from splatcert.difficulty.factor import LAMBDA_GRID
 from splatcert.field.fitted_scene import Query
-from splatcert.scales.scale import ScaledView
 from splatcert.scene.roles import CalibrationView, LabelledView
 from splatcert.storage.schema import entries_of
+
+if TYPE_CHECKING:
+    from splatcert.scales.scale import ScaledView
 
 BETAS = tuple(Fraction(n, 100) for n in (1, 2, 5, 10, 15, 20, 30))
 """Pixel levels at which every view's scores are kept, beside the one asked for."""
@@ -37,15 +39,15 @@ class LabelNumbers(NamedTuple):
 def measure(
     view: LabelledView, query: Query, betas: Sequence[Fraction], beta: Fraction | None = None
 ) -> tuple[LabelNumbers, float]:
-    """Compare a photograph with its render; with a `beta`, also its score under its scale."""
+    """Compare a photograph with its render; with a `beta`, also the score of a `ScaledView`."""
     image, center = view.image().cpu().numpy(), query.center.cpu().numpy()
     mask = view.mask().cpu().numpy() if view.has_mask else None
     residual, score = rgb_residual(image, center), float("nan")
     shapes = [query.shape(lambda_b).cpu().numpy() for lambda_b in LAMBDA_GRID]
     try:
         columns = [view_scores(residual, shape, betas, mask) for shape in shapes]
-        if beta is not None and isinstance(query, ScaledView):
-            score = view_score(residual, query.scale(), beta, mask)
+        if beta is not None:
+            score = view_score(residual, cast("ScaledView", query).scale(), beta, mask)
     except MapError as error:
         raise MapError(f"view {view.name!r}: {error}") from None
     difference = image - center if mask is None else image[mask] - center[mask]

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Phase 2: what the training views tell, field and support first, then each view by the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from splatcert.camera import Camera, camera_hash
+from splatcert.certificate.field_file import KEPT
+from splatcert.certificate.hashes import label_hash, photo_file_hash
+from splatcert.certificate.record import ModelRecord, RendererRecord
+from splatcert.certificate.store import field_inputs
+from splatcert.certificate.view_records import TrainingRecord
+from splatcert.config import FieldConfig
+from splatcert.difficulty.descriptor import CameraGeometry
+from splatcert.field.fit import FieldFit, fit_field
+from splatcert.field.fitted_scene import Observed, Query
+from splatcert.field.store import kept_field, save_field
+from splatcert.field.support import folds_of
+from splatcert.progress import Progress, each
+from splatcert.raster.render import Backend
+from splatcert.scales.scoring import measure
+from splatcert.scene.roles import TrainingView
+from splatcert.scene.scene import TrainingViews
+from splatcert.splats.gaussians import Splats
+
+STAGES = {"sweep": "rendering training views", "fit": "fitting the residual field"}
+Look = Callable[[Observed, Camera, Backend], Query]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TrainingSide:
+    """All that a scale may be fitted on; no held-out view is in it."""
+
+    splats: Splats
+    views: TrainingViews
+    """Training views with their photographs."""
+    extent: float
+    """Unit of distances."""
+    background: tuple[float, float, float]
+    backend: Backend
+    field: FieldConfig
+    model: ModelRecord
+    renderer: RendererRecord
+    betas: tuple[Fraction, ...]
+    """Levels at which oracle factors of training views are kept."""
+
+
+def fit_scene(
+    side: TrainingSide, folder: Path | None, on: Progress
+) -> tuple[tuple[TrainingRecord, ...], FieldFit, Observed]:
+    """The training views' labels by hash, the field fitted to them, and the scene with it."""
+    seen = tuple(training_record(view) for view in side.views)
+    fit = _fitted_field(side, seen, folder, on)
+    scene = fitted_scene(side.splats, fit, side.views.cameras, side.extent, side.background)
+    return seen, fit, scene
+
+
+def study(
+    look: Look,
+    side: TrainingSide,
+    seen: Sequence[TrainingRecord],
+    fit: FieldFit,
+    scene: Observed,
+    on: Progress,
+) -> tuple[TrainingRecord, ...]:
+    """Training views, each described by the cameras and the support of the other folds.
+
+    The field is the scene's own, fitted to all of them. Their oracle factors are what other
+    scenes may learn from (`splatcert learn`); certification does not use them.
+    """
+    folds = np.array(folds_of(side.views.names, len(fit.support)))
+    elsewhere = [
+        scene.out_of_fold(fit.support.without(fold), folds == fold)
+        for fold in range(len(fit.support))
+    ]
+    described = []
+    views = list(zip(seen, side.views, folds.tolist(), strict=True))
+    for record, view, fold in each(views, "describing training views", on):
+        query = look(elsewhere[fold], view.camera, side.backend)
+        known: dict[str, Any] = {
+            "descriptor": query.descriptor,
+            "field_mean": query.field_mean,
+        }
+        if not view.has_mask or bool(view.mask().any()):
+            known |= measure(view, query, side.betas)[0]._asdict()
+        described.append(replace(record, **known))
+    return tuple(described)
+
+
+def fitted_scene(
+    splats: Splats,
+    fit: FieldFit,
+    cameras: Sequence[Camera],
+    extent: float,
+    background: tuple[float, float, float],
+) -> Observed:
+    """The model with all that its training views, at these cameras, tell of it."""
+    geometry = CameraGeometry(cameras, extent)
+    return Observed(splats, fit.field, fit.support.total, geometry, background)
+
+
+def training_record(view: TrainingView) -> TrainingRecord:
+    """A training view with the hashes of its label."""
+    return TrainingRecord(
+        name=view.name,
+        camera=view.camera,
+        pose=camera_hash(view.camera),
+        image=label_hash(view),
+        file=photo_file_hash(view),
+    )
+
+
+def _fitted_field(
+    side: TrainingSide, seen: Sequence[TrainingRecord], folder: Path | None, on: Progress
+) -> FieldFit:
+    """The field of these splats and training views: from the folder if it is there."""
+    inputs = field_inputs(side.model, seen, side.renderer, side.field)
+    if kept := kept_field(folder, gaussians=len(side.splats), inputs=inputs):
+        return kept
+    fit = fit_field(
+        side.splats,
+        side.views,
+        side.field,
+        background=side.background,
+        backend=side.backend,
+        report=lambda doing, done, total: on(STAGES.get(doing, doing), done, total),
+    )
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        save_field(folder / KEPT, fit, inputs=inputs)
+    return fit
