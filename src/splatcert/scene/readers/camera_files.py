@@ -92,7 +92,7 @@ def read_camera_list(path: Path) -> dict[str, Camera]:
 def _camera(entry: Any, where: str) -> tuple[str, Camera]:
     missing = [key for key in FIELDS if not isinstance(entry, dict) or key not in entry]
     if missing:
-        raise CameraListError(f"{where}: {', '.join(missing)} missing.")
+        raise CameraListError(f"{where} has no {', '.join(missing)}.")
     try:
         rotation = np.array(entry["rotation"], dtype=np.float64).reshape(3, 3)
         centre = np.array(entry["position"], dtype=np.float64).reshape(3)
