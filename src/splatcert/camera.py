@@ -89,8 +89,8 @@ class Camera(PixelGrid):
         if max(self.width, self.height) > MAX_SIDE or self.width * self.height > MAX_PIXELS:
             raise CameraError(
                 f"a camera of {self.width} x {self.height} pixels is too large: the limit is "
-                f"{MAX_PIXELS} pixels (camera.MAX_PIXELS) and {MAX_SIDE} a side.\n"
-                "  Ask for a smaller resolution."
+                f"{MAX_PIXELS} pixels (splatcert.camera.MAX_PIXELS) and {MAX_SIDE} per side.\n"
+                "  Choose a smaller resolution."
             )
         intrinsics = (self.fx, self.fy, self.cx, self.cy)
         if not np.isfinite(intrinsics).all() or self.fx <= 0 or self.fy <= 0:

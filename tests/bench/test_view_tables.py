@@ -123,7 +123,7 @@ def test_an_archive_that_was_changed_is_refused(scene, tmp_path, changes, messag
     path = tmp_path / "views.npz"
     scene.save(path)
     altered(path, **changes)
-    with pytest.raises(ArtefactError, match=f"no archive of views that can be used: .*{message}"):
+    with pytest.raises(ArtefactError, match=f"cannot be used as an archive of views: .*{message}"):
         SceneViews.load(path)
 
 

@@ -90,7 +90,7 @@ def test_a_wrong_path_leaves_no_output_folder(model, tmp_path, capsys):
         ("{", "is not valid JSON"),
         ("{}", "is not a list of cameras"),
         ("[]", "is not a list of cameras"),
-        ('[{"img_name": "a"}]', "camera 0: no width, height"),
+        ('[{"img_name": "a"}]', "camera 0 has no width, height"),
     ],
 )
 def test_a_camera_list_that_is_none(model, tmp_path, capsys, text, named):

@@ -55,7 +55,7 @@ def test_other_settings_in_the_same_folder_are_refused(photographs, tmp_path, ca
     run = tmp_path / "run"
     assert main(["train", str(photographs), "-o", str(run), *FAST]) == 0
     assert main(["train", str(photographs), "-o", str(run), *FAST, "--seed", "5"]) == 2
-    assert "seed differ" in capsys.readouterr().err
+    assert "different settings: seed" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])

@@ -237,7 +237,7 @@ def test_bad_input_is_refused_by_name():
     smaller = TrainingView(first.name, first.camera.resized(20, 10), first.source)
     with pytest.raises(FieldError, match=f"photo of '00.png' has {WIDTH} x {HEIGHT} pixels"):
         fit_field(capture.splats, (smaller,))
-    with pytest.raises(TypeError, match="labels of a TrainingView are needed"):
+    with pytest.raises(TypeError, match="labels of a TrainingView are required"):
         fit_field(capture.splats, (first.query(),))  # type: ignore[arg-type]
 
 

@@ -122,7 +122,7 @@ def test_text_cut_at_a_line_is_refused_by_its_own_count(tmp_path, stem):
     file = tmp_path / f"{stem}.txt"
     lines = file.read_text().splitlines()
     file.write_text("\n".join(lines[:-2] if stem == "images" else lines[:-1]))
-    with pytest.raises(ColmapError, match=r"states \d+ .* and holds"):
+    with pytest.raises(ColmapError, match=r"promises \d+ .* and contains"):
         read_colmap(tmp_path)
 
 

@@ -122,7 +122,7 @@ def test_pixel_bombs_are_refused_and_the_limit_named(tmp_path, monkeypatch):
     photo(tmp_path / "a.png", (20, 10))
     monkeypatch.setattr(cameras_module, "MAX_PIXELS", 199)
     with pytest.raises(
-        ImageError, match=r"20 x 10 pixels; the limit is 199 \(cameras.MAX_PIXELS\)"
+        ImageError, match=r"20 x 10 pixels; the limit is 199 \(splatcert.camera.MAX_PIXELS\)"
     ):
         read_header(tmp_path / "a.png")
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 50)

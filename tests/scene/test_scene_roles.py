@@ -65,7 +65,7 @@ def test_labels_are_required_by_role(scene):
     assert require_labels(training, TrainingView) is training
     assert require_labels(training, CalibrationView, TrainingView) is training
     for wrong in (query, "photo_00.png", None):
-        with pytest.raises(TypeError, match="labels of a TrainingView are needed"):
+        with pytest.raises(TypeError, match="labels of a TrainingView are required"):
             require_labels(wrong, TrainingView)
     with pytest.raises(TypeError, match="got TrainingView"):
         require_labels(training, CalibrationView)
@@ -73,7 +73,7 @@ def test_labels_are_required_by_role(scene):
 
 def test_a_label_without_a_role_cannot_be_made(camera):
     source = TensorPixels(torch.zeros(6, 8, 3))
-    with pytest.raises(TypeError, match="needs a role"):
+    with pytest.raises(TypeError, match="must have a role"):
         LabelledView("a", camera, source)
     assert isinstance(source, PixelSource)
     view = TrainingView("a", camera, source)

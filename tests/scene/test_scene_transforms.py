@@ -218,11 +218,11 @@ def test_own_split_of_the_file(tmp_path):
 def test_wrong_splits_of_the_file_are_refused(tmp_path):
     names = write_transforms(tmp_path, ring(4), meta=PINHOLE)
     edit_json(tmp_path / "transforms.json", lambda m: m.update(test_filenames=["images/no.png"]))
-    with pytest.raises(JsonError, match=r"names no frame: images/no\.png"):
+    with pytest.raises(JsonError, match=r"names photos without a frame: images/no\.png"):
         load_scene(tmp_path)
     both = {"train_filenames": names, "test_filenames": names[:1]}
     edit_json(tmp_path / "transforms.json", lambda m: m.update(both))
-    with pytest.raises(JsonError, match=r"both for training and held out: images/frame_00"):
+    with pytest.raises(JsonError, match=r"both training and held out: images/frame_00"):
         load_scene(tmp_path)
     edit_json(tmp_path / "transforms.json", lambda m: m.update(test_filenames="images"))
     with pytest.raises(JsonError, match="must be a list"):
@@ -367,7 +367,7 @@ def test_blender_held_out_photos_may_be_missing(tmp_path):
 def test_blender_photos_on_both_sides_are_refused(tmp_path):
     write_blender(tmp_path)
     (tmp_path / "transforms_test.json").write_text((tmp_path / "transforms_train.json").read_text())
-    with pytest.raises(JsonError, match="5 photos are both for training and held out"):
+    with pytest.raises(JsonError, match="5 photos are both training and held out"):
         load_scene(tmp_path)
 
 

@@ -188,7 +188,7 @@ def test_broken_tensors_are_refused_by_name(tmp_path, name, value, message):
 
 def test_other_methods_are_refused(tmp_path):
     write_nerfstudio_run(tmp_path, {"_model.field.weight": torch.zeros(2)})
-    with pytest.raises(InputError, match="no splatfacto model"):
+    with pytest.raises(InputError, match="not a splatfacto model"):
         load_splats(tmp_path, frame="model")
     torch.save({"pipeline": 3}, tmp_path / "nerfstudio_models" / "step-000029999.ckpt")
     with pytest.raises(InputError, match="no entry 'pipeline'"):

@@ -232,10 +232,10 @@ def test_extra_columns_in_types_that_ply_lacks(tmp_path):
 @pytest.mark.parametrize(
     ("extra", "message"),
     [
-        ({"x": torch.zeros(3)}, "name of its own"),
-        ({"two words": torch.zeros(3)}, "name of its own"),
-        ({"line\nbreak": torch.zeros(3)}, "name of its own"),
-        ({"": torch.zeros(3)}, "name of its own"),
+        ({"x": torch.zeros(3)}, "unique name"),
+        ({"two words": torch.zeros(3)}, "unique name"),
+        ({"line\nbreak": torch.zeros(3)}, "unique name"),
+        ({"": torch.zeros(3)}, "unique name"),
         ({"wide": torch.zeros(3, 2)}, "has shape"),
         ({"deep": torch.tensor([2**62 + 1, 0, 0])}, "exactly"),
     ],

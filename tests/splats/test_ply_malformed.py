@@ -39,11 +39,11 @@ def refusal(tmp_path, content: bytes) -> str:
         (b"binary_little_endian", b"binary_middle_endian", "header line 2"),
         (b"format binary_little_endian 1.0\n", b"", "names no format"),
         (b"vertex 6", b"vertex 5", "mislabelled"),
-        (b"vertex 6", b"vertex 7", "cut short"),
-        (b"vertex 6", b"vertex 999999999999", "cut short"),
-        (b"vertex 6", b"vertex 99999999999999999999", "no PLY header line"),
-        (b"vertex 6", b"vertex -6", "no PLY header line"),
-        (b"vertex 6", b"vertex six", "no PLY header line"),
+        (b"vertex 6", b"vertex 7", "truncated"),
+        (b"vertex 6", b"vertex 999999999999", "truncated"),
+        (b"vertex 6", b"vertex 99999999999999999999", "not a PLY header line"),
+        (b"vertex 6", b"vertex -6", "not a PLY header line"),
+        (b"vertex 6", b"vertex six", "not a PLY header line"),
         (b"vertex 6", b"points 6", "no element named 'vertex'"),
         (b"element vertex 6\n", b"element vertex 6\nelement vertex 6\n", "declared twice"),
         (b"property float y\n", b"property float x\n", "'x' is declared twice"),
@@ -81,7 +81,7 @@ def test_every_missing_property_is_named(tmp_path):
 def test_a_body_cut_anywhere_is_refused(tmp_path, valid):
     start = valid.index(b"end_header\n") + len(b"end_header\n")
     for size in range(start, len(valid), 37):
-        assert "cut short" in refusal(tmp_path, valid[:size])
+        assert "truncated" in refusal(tmp_path, valid[:size])
 
 
 def test_a_header_cut_anywhere_is_refused(tmp_path, valid):
@@ -91,7 +91,7 @@ def test_a_header_cut_anywhere_is_refused(tmp_path, valid):
 
 
 def test_header_lines_are_bounded(tmp_path):
-    assert "over 4096 bytes" in refusal(tmp_path, b"ply\ncomment " + b"x" * 100_000)
+    assert "longer than 4096 bytes" in refusal(tmp_path, b"ply\ncomment " + b"x" * 100_000)
     endless = b"ply\n" + b"comment x\n" * 30_000
     assert "without 'end_header'" in refusal(tmp_path, endless)
 
@@ -99,7 +99,7 @@ def test_header_lines_are_bounded(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "expected"),
     [
-        (["1.000 " * 26] * 3, "3 are there"),
+        (["1.000 " * 26] * 3, "3 found"),
         (["1 " * 26] * 7, "more rows"),
         (["1 " * 26] * 5 + ["1 " * 25], "rows 0 to 5"),
         (["1 " * 26] * 5 + ["1 " * 25 + "one"], "rows 0 to 5"),
@@ -120,7 +120,7 @@ def test_lists_that_run_past_the_end(tmp_path, valid, cut):
     header = valid[:start] + faces + valid[start:body]
     lengths = np.array([1, 2**31 - 1], "<i4")
     content = lengths[:1].tobytes() + b"\0" * 4 + lengths[1:].tobytes() + b"\0" * 4
-    assert "cut short" in refusal(tmp_path, header + content[:cut])
+    assert "truncated" in refusal(tmp_path, header + content[:cut])
     negative = header + np.array([-1, -1], "<i4").tobytes() + valid[body:]
     assert "runs past the end" in refusal(tmp_path, negative)
 

@@ -111,7 +111,7 @@ def test_unknown_paths_say_what_was_found_and_what_is_accepted(tmp_path):
 
 def test_an_iteration_of_a_single_file_is_refused(tmp_path):
     save_ply(random_splats(2), tmp_path / "a.ply")
-    with pytest.raises(InputError, match="this is one file"):
+    with pytest.raises(InputError, match="this is a single file"):
         load_splats(tmp_path / "a.ply", iteration=7000)
 
 

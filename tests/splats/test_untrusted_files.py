@@ -80,7 +80,7 @@ def test_other_archives_and_contents_are_refused(tmp_path):
     torch.save((1, torch.zeros(2)), tmp_path / "chkpnt30000.pth")
     with pytest.raises(ForeignFileError, match="not a readable torch checkpoint"):
         load_checkpoint(tmp_path / "photos.pt")
-    with pytest.raises(ForeignFileError, match="holds a tuple"):
+    with pytest.raises(ForeignFileError, match="contains a tuple"):
         load_checkpoint(tmp_path / "chkpnt30000.pth")
 
 

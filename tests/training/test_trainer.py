@@ -210,7 +210,7 @@ def test_another_request_in_the_same_folder_is_refused(scene, tmp_path):
     with run.opened():
         run.train()
     other = TrainingRun(tmp_path, scene, replace(SHORT, iterations=6, seed=3))
-    with pytest.raises(RunError, match="iterations, seed differ"), other.opened():
+    with pytest.raises(RunError, match="different settings: iterations, seed"), other.opened():
         pass
 
 
@@ -227,7 +227,7 @@ def test_a_damaged_checkpoint_is_refused_with_the_way_out(scene, tmp_path):
         (tmp_path / "checkpoint.safetensors").write_bytes(
             b"\x10\x00\x00\x00\x00\x00\x00\x00{broken"
         )
-        with pytest.raises(RunError, match="Remove it to start"):
+        with pytest.raises(RunError, match="Remove it to restart"):
             run.resume()
 
 

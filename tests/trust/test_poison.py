@@ -84,7 +84,9 @@ def test_a_picture_of_48_megapixels():
 
 @pytest.mark.parametrize(("width", "height"), [(10**6, 10**6), (1 << 17, 1), (10**12, 10**12)])
 def test_a_picture_beyond_the_limit_is_refused_and_the_limit_named(width, height):
-    with pytest.raises(CameraError, match=r"the limit is 134217728 pixels \(cameras.MAX_PIXELS\)"):
+    with pytest.raises(
+        CameraError, match=r"the limit is 134217728 pixels \(splatcert.camera.MAX_PIXELS\)"
+    ):
         camera(24, 16).resized(width, height)
 
 

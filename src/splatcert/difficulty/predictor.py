@@ -35,7 +35,7 @@ VERSION = 2
 MAX_BYTES = 1 << 22
 """Largest predictor file; the shipped ones take a few kilobytes."""
 LOG_BOUND = 30.0
-"""Predictions stay within e^-30 and e^30: a camera far from all others still gets a number."""
+"""Predictions stay within e^-30 and e^30, so that a camera far from all others gets a number."""
 MAGNITUDE = FEATURE_NAMES.index("f_gsu_logmean")
 _LARGEST_CONSTANT = 1e-12
 """Relative deviation up to which a feature counts as constant."""
@@ -62,14 +62,14 @@ class FeatureUnits:
             values.setflags(write=False)
             object.__setattr__(self, name, values)
         if not (self.std > 0).all():
-            raise PredictorError("deviations of features must be positive")
+            raise PredictorError("standard deviations of features must be positive")
 
     @classmethod
     def from_descriptors(cls, descriptors: ArrayLike) -> FeatureUnits:
         """Units of a scene from the out-of-fold descriptors of its training views, [T, 24]."""
         table = _descriptors(descriptors)
         if not len(table):
-            raise PredictorError("the units of features need at least one described view")
+            raise PredictorError("feature units require at least one described view")
         mean, std = table.mean(axis=0), table.std(axis=0)
         varies = std > _LARGEST_CONSTANT * np.maximum(np.abs(mean), 1.0)
         return cls(mean=mean, std=np.where(varies, std, 1.0))
@@ -90,7 +90,7 @@ class ViewPredictor:
     weights: NDArray[np.float64]
     """theta, [24]."""
     intercept: float
-    """c; any value gives the same boxes (lem:gauge), this one predictions of about one."""
+    """c; any value gives the same boxes (lem:gauge); this one gives predictions of about one."""
     lambda_a: Fraction
     lambda_b: Fraction
     ridge: float
@@ -98,10 +98,10 @@ class ViewPredictor:
     beta: Fraction
     """Pixel level of the targets it was fitted to."""
     magnitude: float = 0.0
-    """Power of the field's own magnitude that the weights correct."""
+    """Power of the field's own magnitude, which the weights correct."""
     features: tuple[str, ...] = FEATURE_NAMES
     card: Mapping[str, Any] = field(default_factory=dict)
-    """What it was learned from, and how well it did there."""
+    """What it was learned from, and its scores there."""
 
     def __post_init__(self) -> None:
         check_schema(self.features, "this view predictor")
@@ -110,13 +110,13 @@ class ViewPredictor:
         object.__setattr__(self, "weights", weights)
         if weights.shape != (len(self.features),):
             raise PredictorError(
-                f"{len(self.features)} features need as many weights, got shape {weights.shape}"
+                f"{len(self.features)} features require as many weights, got shape {weights.shape}"
             )
         if not np.isfinite([*weights, self.intercept, self.magnitude]).all():
             raise PredictorError("weights, intercept and magnitude must be finite")
         for name in ("lambda_a", "lambda_b"):
             if getattr(self, name) not in LAMBDA_GRID:
-                # Scores are kept at these shapes alone, and shapes are chosen before labels.
+                # Scores are stored for these shapes only, and shapes are chosen before labels.
                 known = ", ".join(map(str, LAMBDA_GRID))
                 raise PredictorError(f"{name} must be one of {known}, got {getattr(self, name)}")
         if not (math.isfinite(self.ridge) and self.ridge > 0):
@@ -126,15 +126,17 @@ class ViewPredictor:
 
     def raw(self, descriptors: ArrayLike, units: FeatureUnits) -> NDArray[np.float64]:
         """Predicted difficulty before its unit is fixed, positive, [n, 24] to [n], [24] to []."""
-        # A matrix product may round differently for another number of views.
+        # A matrix product may round differently for a different number of views.
         standard = units.standardise(descriptors)
-        with np.errstate(over="ignore", invalid="ignore"):  # the unit refuses what is not finite
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # non-finite values are refused when the unit is fixed
             log_factor = (standard * self.weights).sum(axis=-1) + self.intercept
             log_factor = log_factor + self.magnitude * units.log_magnitude(descriptors)
         return np.exp(np.clip(log_factor, -LOG_BOUND, LOG_BOUND))
 
     def to_json(self) -> dict[str, Any]:
-        """As it is stored. Numbers are written such that they are read back to the bit."""
+        """As it is stored; numbers are read back bit for bit."""
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -151,7 +153,7 @@ class ViewPredictor:
 
     @property
     def sha256(self) -> str:
-        """Identity: hash of all it says but the day it was learned."""
+        """Identity: hash of everything except the date."""
         content = self.to_json()
         content["card"].pop("date", None)
         text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -163,7 +165,7 @@ class ViewPredictor:
 
 
 def _check_card(card: Mapping[str, Any]) -> None:
-    """Entries that programs go by: the source scenes, and the marks of their labels."""
+    """Check the entries that programs rely on: source scenes and the marks of their labels."""
     scenes = card.get("scenes", [])
     if not isinstance(scenes, (list, tuple)):
         raise PredictorError(f"card.scenes must be a list, got {scenes!r:.60}")
@@ -173,7 +175,7 @@ def _check_card(card: Mapping[str, Any]) -> None:
         marks = row.get("hashes", {})
         if not isinstance(marks, Mapping) or not all(isinstance(m, str) for m in marks.values()):
             raise PredictorError(
-                f"card.scenes[{at}].hashes must be texts by name, got {marks!r:.60}"
+                f"card.scenes[{at}].hashes must map names to text, got {marks!r:.60}"
             )
 
 

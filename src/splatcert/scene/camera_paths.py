@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Smooth ways through or around the training cameras: where a film of a capture would go."""
+"""Smooth camera paths through or around the training cameras."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from splatcert.scene.scene import extent_of
 Floats = NDArray[np.float64]
 
 SECONDS_PER_EXTENT = 2.0
-"""Pace of a film whose length nobody asked for: a walk, not a flight."""
+"""Default pace: a walk, not a flight."""
 SHORTEST, LONGEST = 6.0, 16.0
-"""Of such a film, in seconds."""
+"""Range of the default duration, in seconds."""
 SECONDS_PER_KEY = 0.75
-"""Fewer keys make a steadier film: photographs are held by hand."""
+"""Fewer keys make a steadier path, because photographs are taken by hand."""
 KERNEL = np.radians(25)
 """Angle over which an orbit averages the cameras beside it."""
 WIDEST_GAP = np.radians(100)
-"""A capture with a larger gap is no ring; its orbit swings to and fro within what it covers."""
+"""A capture with a larger gap is not a ring; its orbit swings back and forth within its arc."""
 CLOSING_STEPS = 4.0
-"""The way closes if its ends are at most this many usual steps apart."""
+"""The path closes if its ends are at most this many median steps apart."""
 
 
 class PathError(InputError):
-    """Cameras that no path can follow."""
+    """Cameras from which no path can be made."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ def look_at(centre: Floats, forward: Floats, up: Floats) -> Floats:
     """World-to-camera pose of a camera that looks along `forward`, its picture upright, [4, 4]."""
     z = forward / np.linalg.norm(forward)
     x = np.cross(z, up)
-    if np.linalg.norm(x) < 1e-6:  # straight up or down: any direction is upright
+    if np.linalg.norm(x) < 1e-6:  # straight up or down: any roll is upright
         x = np.cross(z, np.eye(3)[np.abs(z).argmin()])
     x /= np.linalg.norm(x)
     rotation = np.stack([x, np.cross(z, x), z])
@@ -101,10 +101,10 @@ def look_at(centre: Floats, forward: Floats, up: Floats) -> Floats:
 
 
 def orbit(cameras: Sequence[Camera], *, fps: int, seconds: float | None = None) -> list[Camera]:
-    """Once around what the cameras look at, at the distance and height that they keep.
+    """Once around what the cameras look at, at their distance and height.
 
-    Each frame stands at the average of the cameras in its direction, so the way stays where
-    photographs were taken. Where they cover less than a ring, it swings to and fro.
+    Each frame stands at the average of the cameras in its direction, so the path stays where
+    photographs were taken. If they cover less than a ring, it swings back and forth.
     """
     _require_several(cameras)
     layout = Layout.of(cameras)
@@ -147,7 +147,7 @@ def spline(cameras: Sequence[Camera], *, fps: int, seconds: float | None = None)
     is_closed = bool(np.linalg.norm(centres[-1] - centres[0]) <= CLOSING_STEPS * np.median(steps))
     frames = _frames(steps.sum() / extent, fps, seconds)
 
-    # Turning takes time as well; half an extent per radian is how far things are off.
+    # Turning takes time as well; half an extent per radian is how far away things are.
     between = Rotation.from_matrix(turns[1:] @ turns[:-1].transpose(0, 2, 1))
     pace = steps + 0.5 * extent * between.magnitude()
     along = np.concatenate([[0.0], np.cumsum(np.maximum(pace, 1e-9 * extent))])
@@ -181,20 +181,21 @@ def usual_lens(cameras: Sequence[Camera]) -> Camera:
 def _require_several(cameras: Sequence[Camera]) -> None:
     if len(cameras) < 4 or extent_of(cameras) == 0:
         raise PathError(
-            f"a path needs at least 4 training cameras at different places, got {len(cameras)}.\n"
-            "  Give the cameras themselves: --cameras FILE."
+            "a path requires at least 4 training cameras at different positions, "
+            f"got {len(cameras)}.\n"
+            "  Pass the cameras themselves: --cameras FILE."
         )
 
 
 def _frames(length: float, fps: int, seconds: float | None) -> int:
-    """Number of frames of a way of this length in scene extents."""
+    """Number of frames of a path of this length in scene extents."""
     if seconds is None:
         seconds = float(np.clip(SECONDS_PER_EXTENT * length, SHORTEST, LONGEST))
     return max(2, round(seconds * fps))
 
 
 def _covered(angles: Floats) -> tuple[float, float, bool]:
-    """Where the cameras' directions begin, how far they reach, and whether they close a ring."""
+    """Start and extent of the arc that the cameras cover, and whether it is a full ring."""
     ordered = np.sort(angles)
     gaps = np.diff(np.concatenate([ordered, ordered[:1] + 2 * pi]))
     widest = int(gaps.argmax())
@@ -205,7 +206,7 @@ def _covered(angles: Floats) -> tuple[float, float, bool]:
 
 
 def _order(centres: Floats) -> list[int]:
-    """The order of the names, unless it jumps to and fro; then from neighbour to neighbour."""
+    """The order of the names, or from neighbour to neighbour if that order jumps about."""
     tour = _neighbour_tour(centres)
     named = np.linalg.norm(np.diff(centres, axis=0), axis=1).sum()
     walked = np.linalg.norm(np.diff(centres[tour], axis=0), axis=1).sum()
@@ -223,7 +224,7 @@ def _neighbour_tour(centres: Floats) -> list[int]:
 
 
 def _keys(along: Floats, count: int) -> NDArray[np.int64]:
-    """Cameras at about even distances along the way, the first and the last among them."""
+    """Cameras at about even distances along the path, including the first and the last."""
     wanted = np.linspace(0, along[-1], count)
     return np.unique(np.abs(along[None] - wanted[:, None]).argmin(axis=1))
 
@@ -231,7 +232,7 @@ def _keys(along: Floats, count: int) -> NDArray[np.int64]:
 def _wrapped(
     times: Floats, centres: Floats, turns: Floats, closing: float
 ) -> tuple[Floats, Floats, Floats]:
-    """Keys of a closed way continued at both ends, so that the seam is as smooth as the rest."""
+    """Keys of a closed path continued at both ends, so that the seam is as smooth as the rest."""
     period, pad = times[-1] + closing, min(3, len(times) - 1)
     order = np.concatenate([np.arange(-pad, 0), np.arange(len(times)), np.arange(pad)])
     shift = np.concatenate([np.full(pad, -period), np.zeros(len(times)), np.full(pad, period)])

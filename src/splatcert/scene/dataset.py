@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every dataset format is turned into before photos are looked for."""
+"""Every dataset format as one type: shots, sparse points and split rules."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ class Shot:
     world_to_camera: NDArray[np.float64]
     """[4, 4], OpenCV axes."""
     folder: str
-    """Folder of the photo below the dataset; `images_4` would take its place."""
+    """Folder of the photo inside the dataset; `images_4` would replace it."""
     file: str
-    """The photo's path below that folder."""
+    """The photo's path inside that folder."""
     mask: str | None = None
-    """Path of its mask below the dataset, where the format names one."""
+    """Path of its mask inside the dataset, if the format names one."""
 
     def camera(self, lens: Lens) -> Camera:
-        """This pose seen through the pinhole of a lens: its own, or that at another size."""
+        """The camera at this pose with the pinhole of a lens: its own, perhaps resized."""
         pinhole = pinhole_of(lens)
         return Camera(
             world_to_camera=self.world_to_camera,
@@ -113,7 +113,7 @@ class SparsePoints:
         return len(self.xyz)
 
     def check_finite(self, where: Path) -> None:
-        """Refuse points at no place, naming how many and the first."""
+        """Refuse points without a usable position, naming how many and the first."""
         bad = np.flatnonzero(~(np.abs(self.xyz) <= FARTHEST).all(axis=1))
         if len(bad):
             raise PointsError(
@@ -158,7 +158,7 @@ def _colours(table: Mapping[str, NDArray[np.generic]], count: int) -> NDArray[np
 Holdout = int | str | tuple[str, ...] | os.PathLike[str] | None
 DEFAULT_EVERY = 8
 OWN_SPLIT = "the dataset's own split"
-"""The rule in words where the format declares one."""
+"""The rule in words, if the format defines one."""
 
 
 class SplitError(InputError):
@@ -195,7 +195,7 @@ def split(dataset: Dataset, holdout: Holdout) -> tuple[dict[str, Part], str]:
         parts, rule = _by_list(names, path), f"held out as listed in {path.name}"
     if "training" not in parts.values():
         raise SplitError(
-            f"no photo of {len(names)} is left for training ({rule}).\n"
+            f"none of the {len(names)} photos is left for training ({rule}).\n"
             f"  In {dataset.source}.\n"
             "  Hold out fewer photos."
         )
@@ -207,7 +207,7 @@ def _by_index(names: Sequence[str], every: int) -> dict[str, Part]:
     if every < 0 or every == 1:
         raise SplitError(
             f"holdout={every} leaves nothing to train on.\n"
-            "  Give 8 for every 8th photo, any number above 1, or 0 for none."
+            "  Pass 8 for every 8th photo, any other number above 1, or 0 for none."
         )
     return {
         name: "held out" if every and index % every == 0 else "training"
@@ -227,17 +227,19 @@ def _by_name(names: Sequence[str], chosen: tuple[str, ...]) -> dict[str, Part]:
 
 
 def _by_list(names: Sequence[str], path: Path) -> dict[str, Part]:
-    """Photos named in a text file, one a line; blank lines and # comments are skipped."""
+    """Photos named in a text file, one per line; blank lines and # comments are skipped."""
     if not path.is_file():
         raise SplitError(
             f"no list of held-out photos at {path}.\n"
-            "  holdout takes a number, the path of a text file with one photo name a line, "
+            "  holdout takes a number, the path of a text file with one photo name per line, "
             "'format', 'auto' or None."
         )
     try:
         lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
     except UnicodeDecodeError:
-        raise SplitError(f"{path} is not text.\n  It must hold one photo name a line.") from None
+        raise SplitError(
+            f"{path} is not text.\n  It must contain one photo name per line."
+        ) from None
     wanted = [line for line in lines if line and not line.startswith("#")]
     known = set(names)
     if unknown := [name for name in wanted if name not in known]:
@@ -254,7 +256,7 @@ def _by_list(names: Sequence[str], path: Path) -> dict[str, Part]:
 
 
 def _own(dataset: Dataset) -> tuple[dict[str, Part], str]:
-    """The split that the format declares, or COLMAP's `test.txt` beside the model."""
+    """The split that the format defines, or COLMAP's `test.txt` beside the model."""
     if dataset.split is not None:
         return dataset.split, OWN_SPLIT
     listing = dataset.source / "test.txt"
@@ -262,6 +264,6 @@ def _own(dataset: Dataset) -> tuple[dict[str, Part], str]:
         names = [shot.name for shot in dataset.shots]
         return _by_list(names, listing), "held out as listed in test.txt"
     raise SplitError(
-        f"the dataset {dataset.source} declares no split of its own.\n"
-        "  Give holdout=8, a list file, or None."
+        f"the dataset {dataset.source} does not define a split of its own.\n"
+        "  Pass holdout=8, a list file, or None."
     )

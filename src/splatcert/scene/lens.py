@@ -36,7 +36,7 @@ Pixels = NDArray[np.uint8 | np.float32]
 
 
 class LensError(InputError):
-    """A lens that fits neither its photo nor any pinhole."""
+    """A lens that fits neither its photo nor a pinhole."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,7 @@ class Lens(PixelGrid):
         if not np.isfinite(values).all() or self.fx <= 0 or self.fy <= 0:
             raise LensError(f"lens parameters must be finite, focal lengths positive, got {values}")
         if self.width < 1 or self.height < 1:
-            raise LensError(f"a lens needs pixels, got {self.width} x {self.height}")
+            raise LensError(f"a lens must have pixels, got {self.width} x {self.height}")
         off_x, off_y = abs(self.cx / self.width - 0.5), abs(self.cy / self.height - 0.5)
         if max(off_x, off_y) > 1:
             raise LensError(

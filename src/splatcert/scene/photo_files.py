@@ -22,7 +22,7 @@ class PhotoFinder:
 
     root: Path
     images: str | None = None
-    """Folder that takes the place of the dataset's own, such as `images_4`."""
+    """Folder that replaces the dataset's own, such as `images_4`."""
     masks: str | bool | None = None
     """Folder of masks; None for `masks` if it exists, False for none."""
     allow_outside: bool = False
@@ -33,7 +33,7 @@ class PhotoFinder:
             if isinstance(folder, str) and not (self.root / folder).is_dir():
                 beside = sorted(path.name for path in self.root.iterdir() if path.is_dir())
                 raise ImageError(
-                    f"there is no folder {folder!r} in {self.root}.\n"
+                    f"no folder {folder!r} in {self.root}.\n"
                     f"  Folders there: {listed(beside, 8) or 'none'}."
                 )
 
@@ -114,7 +114,7 @@ def find_photos(
         raise ImageError(
             f"{len(missing)} of {len(training)} training photos are missing: {listed(missing)}.\n"
             f"  Named by {dataset.source}, looked for in {looked}.\n"
-            "  Restore them, or name the folder that has them with images=..."
+            "  Restore them, or pass the folder that contains them as images=..."
         )
     return found
 
@@ -128,17 +128,17 @@ def fitted_lens(shot: Shot, path: Path, header: Header) -> Lens:
         return lens.resized(*stored)
     turned = ""
     if same_shape(lens.size, (stored[1], stored[0])) and exif_orientation(path) > 4:
-        turned = "\n  Its EXIF tag says it is turned; tags are ignored, turn the pixels themselves."
+        turned = "\n  Its EXIF tag rotates it, and tags are ignored: rotate the pixels themselves."
     raise ImageError(
         f"photo {shot.name!r} has {stored[0]} x {stored[1]} pixels, its camera "
-        f"{lens.width} x {lens.height}: no uniform rescale.\n"
+        f"{lens.width} x {lens.height}, which is not a uniform rescale.\n"
         f"  At {path}.\n"
         f"  Use the photos that the poses were computed from, or rescaled copies.{turned}"
     )
 
 
 def guessed_lens(shot: Shot, others: dict[Lens, Lens]) -> Lens:
-    """The lens of a shot whose photo is missing, at the size its fellows have.
+    """The lens of a shot whose photo is missing, at the size of the others.
 
     `others` maps lenses as the dataset states them to what they became.
     """
@@ -153,11 +153,11 @@ def guessed_lens(shot: Shot, others: dict[Lens, Lens]) -> Lens:
 
 
 PHOTO_SUFFIXES = (".png", ".jpg", ".jpeg", ".JPG", ".JPEG", ".PNG", ".webp", ".tif", ".tiff")
-"""Tried in this order when a dataset names a photo without its suffix, or with another one."""
+"""Tried in this order if a dataset names a photo without its suffix, or with a wrong one."""
 
 
 class PathError(InputError):
-    """A dataset names a file that it may not name."""
+    """A dataset names a file that it must not name."""
 
 
 def inside(path: Path, roots: Iterable[Path], *, named_by: Path, allow_outside: bool) -> Path:
@@ -183,8 +183,8 @@ def inside(path: Path, roots: Iterable[Path], *, named_by: Path, allow_outside: 
 def _resolved(path: Path, named_by: Path) -> Path:
     try:
         real = path.resolve()
-        real.is_file()  # asks the system, which refuses names that are too long
-    except (OSError, RuntimeError, ValueError) as error:  # a ring of links, a zero byte
+        real.is_file()  # a system call, which refuses names that are too long
+    except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a zero byte
         why = str(getattr(error, "strerror", None) or error).split(" from ")[0]
         raise PathError(
             f"{str(path)[:200]!r} cannot be the name of a file: {why[:100]}.\n"
@@ -195,7 +195,7 @@ def _resolved(path: Path, named_by: Path) -> Path:
 
 
 def existing_photo(path: Path) -> Path | None:
-    """The photo at this path, or under another suffix where that one is missing.
+    """The photo at this path, or with a different suffix if that one is missing.
 
     Blender files leave the suffix out, and reduced copies of JPEG photos are often PNG.
     """

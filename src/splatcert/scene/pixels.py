@@ -59,14 +59,14 @@ def read_header(path: Path) -> Header:
 
 
 def exif_orientation(path: Path) -> int:
-    """The orientation tag, 1 where there is none; only ever mentioned in messages."""
+    """The orientation tag, 1 if there is none; only used in messages."""
     with _opened(path) as image:
         return int(image.getexif().get(0x0112, 1))
 
 
 @lru_cache(maxsize=1)
 def _formats() -> tuple[str, ...]:
-    """The formats that this build of PIL can open; naming another would fail obscurely."""
+    """The formats that this build of PIL can open; others would fail with an obscure error."""
     Image.init()
     return tuple(name for name in FORMATS if name in Image.OPEN)
 
@@ -83,21 +83,21 @@ def _opened(path: Path) -> Iterator[Image.Image]:
     except Image.DecompressionBombError:
         raise _too_large(path, "far more pixels") from None
     except FileNotFoundError:
-        raise ImageError(f"no file at {path}.\n  Restore it, or leave its view out.") from None
+        raise ImageError(f"no file at {path}.\n  Restore it, or leave out its view.") from None
     except InputError:
         raise
-    except Exception as error:  # whatever a decoder stumbles over, the file is at fault
+    except Exception as error:  # whatever makes a decoder fail, the file is at fault
         raise ImageError(
             f"{path} cannot be decoded: {error}.\n"
-            f"  It is damaged, or none of {', '.join(_formats())}.\n"
+            f"  It is damaged, or not in a supported format ({', '.join(_formats())}).\n"
             "  Copy it again, or convert it to 8-bit PNG or JPEG."
         ) from None
 
 
 def _too_large(path: Path, size: str) -> ImageError:
     return ImageError(
-        f"{path} claims {size}; the limit is {cameras.MAX_PIXELS} (cameras.MAX_PIXELS).\n"
-        "  Reduce the photo, for example into a folder images_2."
+        f"{path} claims {size}; the limit is {cameras.MAX_PIXELS} (splatcert.camera.MAX_PIXELS).\n"
+        "  Shrink the photo, for example into a folder images_2."
     )
 
 
@@ -130,7 +130,7 @@ DEFAULT_CACHE_BYTES = 1 << 30
 
 
 class PixelCache:
-    """Arrays of bytes by key. Whatever does not fit is decoded again when asked for.
+    """Arrays of bytes by key. Whatever does not fit is decoded again when needed.
 
     A pickled copy starts empty, so that sending a scene to another process does
     not send its pictures.

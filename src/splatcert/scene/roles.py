@@ -2,10 +2,10 @@
 """Who may see labels, as types.
 
 The guarantee (thm:validity) holds only if scales are fixed before any
-calibration label is seen. So a view without labels has no way to give them: a
+calibration label is seen. So a view without labels cannot provide them: a
 `QueryView` has no image at all, not an empty one, and code that needs pixels
-asks for a view with a role. Held-out pixels are handed out by one method, which
-writes down who asked, in which order.
+asks for a view with a role. Held-out pixels are revealed by one method, which
+records who asked, in which order.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from splatcert.errors import InputError, listed
 
 
 class LabelError(InputError):
-    """Labels that do not exist or may not be handed out."""
+    """Labels that do not exist or must not be revealed."""
 
 
 @runtime_checkable
@@ -59,7 +59,7 @@ class QueryView:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelledView:
-    """A camera with its photo. Only subclasses, which say what for, can be made."""
+    """A camera with its photo. Only subclasses, which name its role, can be instantiated."""
 
     name: str
     camera: Camera
@@ -67,7 +67,9 @@ class LabelledView:
 
     def __post_init__(self) -> None:
         if type(self) is LabelledView:
-            raise TypeError("a labelled view needs a role: make a TrainingView or another subclass")
+            raise TypeError(
+                "a labelled view must have a role: create a TrainingView or another subclass"
+            )
 
     @property
     def has_mask(self) -> bool:
@@ -117,23 +119,23 @@ def require_labels(view: LabelledView, *roles: type[Role]) -> Role: ...
 def require_labels(view: LabelledView, *roles: type[LabelledView]) -> LabelledView:
     """The view itself, if it has labels and one of these roles; TypeError otherwise.
 
-    The type checker says the same; this says it to code that is not checked.
+    The type checker enforces the same; this is for code that is not type-checked.
     """
     wanted = roles or (LabelledView,)
     if not isinstance(view, wanted):
         names = " or ".join(role.__name__ for role in wanted)
         raise TypeError(
-            f"labels of a {names} are needed here, got {type(view).__name__}; "
-            "a view with another role must not be used for this step"
+            f"labels of a {names} are required here, got {type(view).__name__}; "
+            "a view with a different role must not be used for this step"
         )
     return view
 
 
 class LabelLedger:
-    """Hand-overs of held-out labels, in order; entries can be added, never changed.
+    """Uses of held-out labels, in order; entries can be added, never changed.
 
-    It knows those of this process, and what the run folder of a model says of earlier ones.
-    What other programs or people have looked at it cannot know.
+    It knows those of this process, and earlier ones that the model's run folder records.
+    It cannot know what other programs or people have looked at.
 
     It holds no clock time, so that the same run writes the same certificate.
     """
@@ -151,11 +153,11 @@ class LabelLedger:
 
     @property
     def entries(self) -> tuple[LabelUse, ...]:
-        """All hand-overs so far."""
+        """All uses so far."""
         return tuple(self._entries)
 
     def views_seen(self, *purposes: Purpose) -> frozenset[str]:
-        """Views whose labels were handed out, for any or for these purposes."""
+        """Views whose labels were revealed, for any purpose or for these."""
         chosen = [e for e in self._entries if not purposes or e.purpose in purposes]
         return frozenset(name for entry in chosen for name in entry.views)
 
@@ -209,7 +211,7 @@ class HeldOut(Sequence[QueryView]):
 
     @property
     def with_photo(self) -> tuple[str, ...]:
-        """Names of the views whose photo exists; saying so shows no label."""
+        """Names of the views whose photo exists; this reveals no label."""
         return tuple(name for name in self.names if name in self.__sources)
 
     @overload
@@ -227,10 +229,10 @@ class HeldOut(Sequence[QueryView]):
     def reveal(
         self, purpose: Purpose, names: Sequence[str] | None = None, *, by: str
     ) -> tuple[LabelledView, ...]:
-        """Hand out labels of some or all held-out views, and write it down.
+        """Reveal the labels of some or all held-out views, and record it.
 
-        The entry is made when labels are handed out, not when pixels are first
-        looked at: from then on nobody can tell whether they were.
+        The entry is made when labels are revealed, not when pixels are first
+        read: from then on nobody can tell whether they were.
         """
         if purpose not in ROLE_OF:
             raise LabelError(f"unknown purpose {purpose!r}; choose one of {', '.join(ROLE_OF)}")
@@ -238,7 +240,7 @@ class HeldOut(Sequence[QueryView]):
         if unknown := [name for name in chosen if name not in self._by_name]:
             raise LabelError(
                 f"{len(unknown)} views are not held out: {listed(unknown)}.\n"
-                f"  {len(self)} views are, from {listed(self.names)}."
+                f"  The {len(self)} held-out views are {listed(self.names)}."
             )
         if missing := [name for name in chosen if name not in self.__sources]:
             raise LabelError(

@@ -26,7 +26,7 @@ class PictureError(InputError):
 
 @dataclass(frozen=True, eq=False)
 class TensorPixels:
-    """Pixels already in memory: made scenes, other people's loaders."""
+    """Pixels already in memory: synthetic scenes, other people's loaders."""
 
     pixels: Tensor
     """[H, W, 3], float32 in [0, 1]."""

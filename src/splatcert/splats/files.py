@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Load whatever model a user points at, and say what it is."""
+"""Load a model in any supported format, and describe it."""
 
 from __future__ import annotations
 
@@ -40,26 +40,26 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class ModelInfo:
-    """What a model on disk is, found without reading its Gaussians."""
+    """What a model on disk is, without reading its Gaussians."""
 
     path: Path
     format: Format
     files: tuple[Path, ...]
     """The files that hold the Gaussians."""
     iteration: int | None
-    """Training step, where the name tells."""
+    """Training step, if the name contains it."""
     count: int
     sh_degree: int
     antialiased: bool
     background: tuple[float, float, float] | None
     """Colour behind the Gaussians in the trainer's own evaluation; None if not stored."""
     held_out: str | None
-    """How the trainer kept images out; None if not stored."""
+    """How the trainer held images out; None if not stored."""
     frame: Literal["data", "model", "unknown"]
-    """Whether `load_splats` reaches the capture's frame by itself (data), or the way back
-    from the trainer's frame is not stored (model), or a bare file does not say."""
+    """"data" if `load_splats` can bring it to the capture's frame, "model" if the transform
+    from the trainer's frame is not stored, "unknown" for a bare file."""
     split: Split = None
-    """`held_out` as a rule: every n-th image by name was kept out, or this share of them was
+    """`held_out` as a rule: every n-th image by name was held out, or this fraction was used
     for training (nerfstudio), or the trainer saw every image ("none")."""
     extra: tuple[str, ...] = ()
     """Further columns."""
@@ -68,14 +68,14 @@ class ModelInfo:
 
 @dataclass(frozen=True, eq=False)
 class _Model:
-    """One model as all formats look to the functions below."""
+    """One model, the same for all formats."""
 
     describe: Callable[[], ModelInfo]
     read: Callable[[bool], Splats]
     to_model: NDArray[np.float64] | None
-    """From the capture's frame to the model's; None if only the user can know."""
+    """From the capture's frame to the model's; None if it is not stored."""
     way_back: str = ""
-    """What to do where `to_model` is None."""
+    """What to do if `to_model` is None."""
 
 
 def load_splats(
@@ -103,7 +103,7 @@ def load_splats(
     splats = replace(model.read(check), origin=Path(path))
     if np.array_equal(to_model, np.eye(4)):
         return splats
-    log.info("%s: moved from the trainer's frame to the capture's", path)
+    log.info("%s: transformed from the trainer's frame to the capture's", path)
     return transform_splats(splats, np.linalg.inv(to_model))
 
 
@@ -118,8 +118,8 @@ def _open(path: Path, iteration: int | None) -> _Model:
     kind, place = _detect(path)
     if iteration is not None and place.is_file():
         raise ForeignFileError(
-            f"{path}: an iteration chooses among the models of a folder, and this is one file.\n"
-            "  Leave the iteration out, or pass the folder of the run."
+            f"{path}: an iteration selects one model of a folder, but this is a single file.\n"
+            "  Omit the iteration, or pass the folder of the run."
         )
     openers = {
         "ply": _open_ply,
@@ -205,7 +205,9 @@ def _open_ply(path: Path, iteration: int | None) -> _Model:
             held_out=None,
             frame="unknown",
             extra=extra_columns_of(header),
-            notes=("a PLY does not store its frame: exports of gsplat and nerfstudio keep theirs",),
+            notes=(
+                "a PLY does not store its frame: exports of gsplat and nerfstudio are in their own",
+            ),
         )
 
     return _Model(describe, lambda check: read_ply(path, check=check), np.eye(4))
@@ -258,7 +260,7 @@ def _open_gsplat(path: Path, iteration: int | None) -> _Model:
         describe,
         lambda check: read_gsplat(run, check=check),
         np.eye(4) if run.is_normalized is False else None,
-        "gsplat normalises the world before it trains and does not store how.\n"
+        "gsplat normalises the world before training and does not store the transform.\n"
         "  Rebuild it from the capture's poses and points (gsplat_normalization), and pass it\n"
         "  as frame; or pass frame='model' to keep the trainer's own coordinates.",
     )
@@ -289,7 +291,7 @@ def _open_nerfstudio(path: Path, iteration: int | None) -> _Model:
         describe,
         lambda check: read_nerfstudio(run, check=check),
         to_model,
-        "no dataparser_transforms.json beside it, so the way back to the capture is lost.\n"
+        "no dataparser_transforms.json beside it, so the transform to the capture is unknown.\n"
         "  Copy that file from the training machine into the run's folder,\n"
         "  or pass frame='model' to keep the trainer's own coordinates.",
     )

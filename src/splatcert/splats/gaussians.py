@@ -61,7 +61,7 @@ class Splats:
         degree = isqrt(coefficients) - 1
         if (degree + 1) ** 2 != coefficients or not 0 <= degree <= MAX_SH_DEGREE:
             raise SplatsError(
-                f"{coefficients} harmonics per colour belong to no degree from 0 to {MAX_SH_DEGREE}"
+                f"{coefficients} harmonics per colour match no degree from 0 to {MAX_SH_DEGREE}"
             )
         for name, column in self.extra.items():
             if column.shape[:1] != (count,):

@@ -28,7 +28,7 @@ EXACT = "donot_use_mm_for_euclid_dist"
 def gsplat_normalization(camera_to_worlds: ArrayLike, points: ArrayLike) -> Matrix:
     """Similarity from the frame of COLMAP to the frame gsplat trains in, 4x4.
 
-    Needs every registered image and every sparse point, held-out ones included,
+    Requires every registered image and every sparse point, held-out ones included,
     because the trainer normalises before it splits.
     """
     cameras = np.array(camera_to_worlds, dtype=np.float64)
@@ -55,7 +55,9 @@ def _from_cameras(cameras: Matrix) -> Matrix:
     rotations, centres = cameras[:, :3, :3], cameras[:, :3, 3]
     up = -rotations[:, :, 1].mean(axis=0)
     if not np.linalg.norm(up) > 0:
-        raise FrameError("gsplat's frame needs an up direction, but the cameras' ups cancel out")
+        raise FrameError(
+            "gsplat's frame requires an up direction, but the cameras' up directions cancel out"
+        )
     turn = _shortest_turn(up / np.linalg.norm(up), np.array([0.0, -1.0, 0.0]))
     centres = centres @ turn.T
     axes = rotations[:, :, 2] @ turn.T
@@ -64,7 +66,7 @@ def _from_cameras(cameras: Matrix) -> Matrix:
     distance = float(np.median(np.linalg.norm(centres + shift, axis=1)))
     if not distance > 0:
         raise FrameError(
-            "gsplat's frame needs cameras away from the point they look at;\n"
+            "gsplat's frame requires cameras away from the point they look at;\n"
             f"  the median distance of these {len(cameras)} cameras is {distance}."
         )
     similarity = np.eye(4)
@@ -123,7 +125,7 @@ def frame_distance(splats: Splats, points: ArrayLike, to_model: ArrayLike) -> fl
     cloud = np.array(points, dtype=np.float64)
     if not len(cloud) or not len(splats):
         raise FrameError(
-            f"comparing frames needs points and Gaussians, got {len(cloud)} and {len(splats)}"
+            f"comparing frames requires points and Gaussians, got {len(cloud)} and {len(splats)}"
         )
     spread = float(np.median(np.linalg.norm(cloud - np.median(cloud, axis=0), axis=1)))
     random = np.random.default_rng(0)

@@ -51,7 +51,7 @@ class GsplatRun:
         return value if isinstance(value, int) and value > 0 else None
 
     def notes(self, entries: Iterable[str] = ()) -> tuple[str, ...]:
-        """What a user must know before trusting pictures, given the checkpoint's entries."""
+        """What a user must know before trusting renders, given the checkpoint's entries."""
         parts = set(entries)
         notes = []
         if not self.config:
@@ -86,7 +86,7 @@ def open_gsplat(path: Path, step: int | None = None) -> GsplatRun:
         raise ForeignFileError(f"{folder}: no checkpoint of step {chosen}; it has {listed}")
     ranks = found[chosen]
     present = set(ranks)
-    # The trainer also writes one statistics file per rank, which tells a missing one.
+    # The trainer also writes one statistics file per rank, which reveals a missing one.
     for stats in folder.parent.glob(f"stats/train_step{chosen:04d}_rank*.json"):
         if match := re.search(r"_rank(\d{1,6})\.json$", stats.name):
             present.add(int(match[1]))

@@ -29,7 +29,9 @@ def basis(directions: Tensor, degree: int) -> Tensor:
     derivatives of the Legendre polynomials give the height.
     """
     if not 0 <= degree <= MAX_SH_DEGREE:
-        raise SplatsError(f"harmonics exist here for degrees 0 to {MAX_SH_DEGREE}, not {degree}")
+        raise SplatsError(
+            f"harmonics are implemented for degrees 0 to {MAX_SH_DEGREE}, not {degree}"
+        )
     x, y, z = directions.unbind(-1)
     one = torch.ones_like(z)
     columns: list[Tensor] = [one] * (degree + 1) ** 2

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The output folder of Inria's trainer and its many descendants (FastGS, 3DGS-U, ...).
 
-The Gaussians stay in the frame of the capture. What the folder does not store is
-said in `notes`: antialiasing, random backgrounds, FastGS's footprint factor.
+The Gaussians stay in the frame of the capture. `notes` lists what the folder
+does not store: antialiasing, random backgrounds, FastGS's footprint factor.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class InriaRun:
 
     @property
     def has_held_out(self) -> bool | None:
-        """Trained with `--eval`: every eighth image by name was kept out."""
+        """Trained with `--eval`: every eighth image by name was held out."""
         return self._setting("eval", bool)
 
     @property
@@ -94,7 +94,7 @@ class InriaRun:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a user must know before trusting pictures of this model."""
+        """What a user must know before trusting renders of this model."""
         notes = [
             "Inria renders with the principal point in the image centre; cx and cy were ignored",
             "whether training was antialiased is not stored; default assumed",

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs of nerfstudio's splatfacto: `nerfstudio_models/step-*.ckpt` and the files beside it.
 
-The trainer works in a frame of its own and saves the way back in
-`dataparser_transforms.json`; the original frame is that of COLMAP.
+The trainer works in a frame of its own and saves the transform to it in
+`dataparser_transforms.json`; the original frame is COLMAP's.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class NerfstudioRun:
 
     @property
     def split(self) -> int | float | Literal["none"] | None:
-        """Every n-th image was kept out, or this share was for training, or none was."""
+        """Every n-th image was held out, or this fraction was for training, or none was."""
         mode, interval, fraction = self._evaluation
         if mode == "interval" and isinstance(interval, int) and interval > 1:
             return interval
@@ -98,7 +98,7 @@ class NerfstudioRun:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a user must know before trusting pictures of this model."""
+        """What a user must know before trusting renders of this model."""
         model = setting(self.config, "pipeline", "model") or {}
         notes = []
         if not self.config:
@@ -155,13 +155,13 @@ def read_dataparser_transform(path: Path) -> NDArray[np.float64]:
         return split_similarity(matrix)[0]
     except FrameError as error:
         raise FrameError(
-            f"{path} leads to no frame: {str(error).splitlines()[0]}\n"
+            f"{path} does not define a frame: {str(error).splitlines()[0]}\n"
             "  Copy the file from the training machine again."
         ) from None
 
 
 def read_nerfstudio(run: NerfstudioRun, *, check: bool = True) -> Splats:
-    """The Gaussians in the trainer's frame; `run.to_model` leads back to the original."""
+    """The Gaussians in the trainer's frame; the inverse of `run.to_model` leads to the original."""
     raw = nerfstudio_tensors(run)
     count = len(raw["means"])
     constant = raw["features_dc"].float().reshape(count, 1, 3)
@@ -187,7 +187,7 @@ def nerfstudio_tensors(run: NerfstudioRun) -> dict[str, Tensor]:
     path = run.checkpoint
     pipeline = load_checkpoint(path).get("pipeline")
     if not isinstance(pipeline, dict):
-        raise ForeignFileError(f"{path}: no entry 'pipeline'; this is no nerfstudio checkpoint")
+        raise ForeignFileError(f"{path}: no entry 'pipeline'; this is not a nerfstudio checkpoint")
     found: dict[str, Tensor] = {}
     for key, value in pipeline.items():
         # Releases before 1.0 lack "gauss_params."; distributed runs add "module.".
@@ -201,7 +201,7 @@ def nerfstudio_tensors(run: NerfstudioRun) -> dict[str, Tensor]:
     if missing:
         models = sorted({str(key).split(".")[1] for key in pipeline if "." in str(key)})
         raise ForeignFileError(
-            f"{path}: no splatfacto model, because it lacks {', '.join(missing)}.\n"
+            f"{path}: not a splatfacto model, because it lacks {', '.join(missing)}.\n"
             f"  Found under _model: {', '.join(models)[:200]}.\n"
             "  Models with appearance networks (splatfacto-w) have no colours of their own."
         )

@@ -44,14 +44,14 @@ def read_ply(path: str | Path, *, check: bool = True) -> Splats:
     """Splats of a PLY file: ascii or binary, any column order, degree 0 to 4.
 
     Parameters become float32, which is what every known writer stores; further
-    columns keep their type. Normals that are all zero are not worth keeping.
+    columns keep their type. Normals that are all zero are dropped.
     """
     header = read_header(Path(path))
     degree = sh_degree_of(header)
     antialiased = antialiased_of(header)
     element = header.element("vertex")
     count = element.count
-    # Refuse a lying count before the arrays below are allocated for it.
+    # Refuse a false count before the arrays below are allocated for it.
     blocks = read_blocks(header, element)
     first = next(blocks, None)
 
@@ -120,7 +120,7 @@ def sh_degree_of(header: Header) -> int:
     if missing:
         kind = " It looks like a point cloud." if len(missing) > len(REQUIRED) / 2 else ""
         raise PlyError(
-            f"{path}: no splats without the properties {', '.join(missing)}.{kind}\n"
+            f"{path}: not splats, because the properties {', '.join(missing)} are missing.{kind}\n"
             f"  Found: {', '.join(header.element('vertex').names)[:300]}.\n"
             "  Export the trained model, for example point_cloud/iteration_30000/point_cloud.ply."
         )
@@ -130,7 +130,7 @@ def sh_degree_of(header: Header) -> int:
     if rest != 3 * ((degree + 1) ** 2 - 1) or degree > MAX_SH_DEGREE or not expected <= names:
         legal = ", ".join(str(3 * ((d + 1) ** 2 - 1)) for d in range(MAX_SH_DEGREE + 1))
         raise PlyError(
-            f"{path}: {rest} f_rest properties belong to no SH degree from 0 to {MAX_SH_DEGREE}.\n"
+            f"{path}: {rest} f_rest properties match no SH degree from 0 to {MAX_SH_DEGREE}.\n"
             f"  They must be f_rest_0, f_rest_1, ... and {legal} in number; export the file again."
         )
     return degree
@@ -144,7 +144,7 @@ def extra_columns_of(header: Header) -> tuple[str, ...]:
 
 
 def antialiased_of(header: Header) -> bool:
-    """What the comments of Brush and Postshot ask the renderer to do; the last one counts."""
+    """Whether the comments of Brush and Postshot request antialiasing; the last one counts."""
     antialiased = False
     for comment in header.comments:
         words = comment.replace(":", " ").lower().split()
@@ -154,7 +154,7 @@ def antialiased_of(header: Header) -> bool:
             if words[1] not in ("default", "mip"):
                 raise PlyError(
                     f"{header.path}: unknown render mode in the comment {comment!r}.\n"
-                    "  Known are default and mip; edit the comment if one of them fits."
+                    "  Supported are default and mip; edit the comment if one of them applies."
                 )
             antialiased = words[1] == "mip"
         elif words in (["antialiased", "0"], ["antialiased", "1"]):
@@ -165,7 +165,7 @@ def antialiased_of(header: Header) -> bool:
 def _flat(path: Path, evidence: str) -> PlyError:
     return PlyError(
         f"{path}: these are 2D Gaussians ({evidence}), flat discs with their own renderer.\n"
-        "  Rendering them as 3D Gaussians would give other pictures than the model's own.\n"
+        "  Rendering them as 3D Gaussians would give pictures that differ from the model's own.\n"
         "  Train a 3DGS model of the scene instead."
     )
 
@@ -217,7 +217,7 @@ def _columns(splats: Splats) -> list[tuple[str, Tensor]]:
         if name in NORMALS:
             continue
         if name in taken or name.split() != [name] or not (name.isascii() and name.isprintable()):
-            raise PlyError(f"the extra column {name!r} needs a name of its own, without spaces")
+            raise PlyError(f"the extra column {name!r} must have a unique name without spaces")
         columns.append((name, _storable(name, column)))
     return columns
 

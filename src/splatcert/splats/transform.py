@@ -20,7 +20,7 @@ NORMALS = ("nx", "ny", "nz")
 
 
 class FrameError(SplatsError):
-    """A change of coordinates that splats cannot follow, or that is not known."""
+    """A coordinate transform that splats cannot follow, or that is unknown."""
 
 
 def transform_splats(splats: Splats, similarity: ArrayLike) -> Splats:
@@ -28,8 +28,8 @@ def transform_splats(splats: Splats, similarity: ArrayLike) -> Splats:
 
     Centres, orientations, sizes and colour harmonics all follow, so a camera moved
     along sees the same picture. A mirrored frame is exact too: a Gaussian is its own
-    mirror image through its centre, and odd bands change sign. Of the extra columns,
-    normals and the directional field `change_*` of 3DGS-U turn along; others are kept.
+    mirror image through its centre, and odd bands change sign. Normals and the
+    directional field `change_*` of 3DGS-U among the extra columns turn along; others are kept.
     """
     matrix, scale, rotation = split_similarity(similarity)
     proper = rotation if np.linalg.det(rotation) > 0 else -rotation

@@ -40,19 +40,19 @@ class ForeignFileError(SplatsError):
 def load_checkpoint(path: Path) -> dict[str, Any]:
     """Tensors and plain containers of a torch file; any other object is refused.
 
-    Archives are mapped, so the optimiser state that trainers store along is not read.
+    Archives are memory-mapped, so the optimiser state that trainers also store is not read.
     """
     try:
         with require_regular_file(path).open("rb") as file:
             mapped = file.read(len(ZIP_MAGIC)) == ZIP_MAGIC
         with _numpy_scalars_allowed(), catch_warnings():
-            simplefilter("ignore")  # about kinds of tensors that are refused anyway
+            simplefilter("ignore")  # about tensor types that are refused anyway
             content = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
-    except Exception as error:  # whatever the parser stumbles over, the file is at fault
+    except Exception as error:  # whatever makes the parser fail, the file is at fault
         raise _refusal(path, str(error) or type(error).__name__) from None
     if not isinstance(content, dict):
         raise ForeignFileError(
-            f"{path}: the checkpoint holds a {type(content).__name__}, not named entries.\n"
+            f"{path}: the checkpoint contains a {type(content).__name__}, not named entries.\n"
             "  Pass a gsplat or nerfstudio checkpoint, or a PLY file."
         )
     return content
@@ -67,7 +67,7 @@ def _refusal(path: Path, reason: str) -> ForeignFileError:
         )
     return ForeignFileError(
         f"{path}: not a readable torch checkpoint ({reason.splitlines()[0][:120]}).\n"
-        "  The file may be cut short; copy it again."
+        "  The file may be truncated; copy it again."
     )
 
 
@@ -85,10 +85,10 @@ def _numpy_scalars_allowed() -> AbstractContextManager[object]:
 def check_stored(path: Path, name: str, tensor: Tensor, *, whole: bool = False) -> None:
     """Refuse a tensor that is not plain numbers, all of which the file really holds.
 
-    They are floating-point numbers unless `whole` ones are welcome too.
+    Whole numbers are refused too, unless `whole` is set.
 
-    Strides of zero make a tensor of any size from one number, and a copy of it takes the
-    memory that its shape claims.
+    Strides of zero make a tensor of any size from one number, and a copy of it takes all
+    the memory that its shape claims.
     """
     plain = tensor.layout == torch.strided and tensor.device.type == "cpu"
     number = tensor.is_floating_point() or (whole and tensor.dtype in WHOLE)
@@ -143,13 +143,13 @@ def load_config(path: Path) -> dict[str, Any]:
 
 
 def _entries(value: Any, known: dict[int, float]) -> float:
-    """How many values a reader of all would meet, shared ones as often as they are named."""
+    """Number of values a full traversal would visit, shared ones once per reference."""
     if isinstance(value, int) and abs(value) > MAX_CONFIG_NUMBER:
         raise ValueError("it has a number of more than 19 digits")
     if not isinstance(value, (dict, list)):
         return 1
     if id(value) not in known:
-        known[id(value)] = math.inf  # met again while it is counted, it contains itself
+        known[id(value)] = math.inf  # visited again while it is counted: it contains itself
         inner = value.values() if isinstance(value, dict) else value
         known[id(value)] = 1 + sum(_entries(item, known) for item in inner)
     return known[id(value)]
@@ -170,7 +170,7 @@ def load_namespace(path: Path) -> dict[str, Any]:
     ):
         raise ForeignFileError(
             f"{path}: expected the text Namespace(name=value, ...) that Inria's trainer writes, "
-            f"found {text[:60]!r}.\n  Remove the file to go without it."
+            f"found {text[:60]!r}.\n  Remove the file to continue without it."
         )
     settings: dict[str, Any] = {}
     for keyword in call.keywords:
@@ -185,14 +185,16 @@ def _read_text(path: Path, limit: int) -> str:
     try:
         size = require_regular_file(path).stat().st_size
         if size > limit:
-            raise ForeignFileError(f"{path}: {size} bytes, more than the {limit} one expects here")
+            raise ForeignFileError(
+                f"{path}: {size} bytes, more than the limit of {limit} for such a file"
+            )
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise ForeignFileError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def setting(config: Mapping[str, Any], *keys: str) -> Any:
-    """A nested entry, or None where any step is missing."""
+    """A nested entry, or None if any step is missing."""
     value: Any = config
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None

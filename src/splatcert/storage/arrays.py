@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NumPy archives of ours: no Python object inside, written whole, equal contents equal bytes."""
+"""NumPy archives without Python objects: written whole, equal contents give equal bytes."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from safetensors.numpy import save_file
 from splatcert.storage.whole import ArtefactError, replacing, require_regular_file
 
 MAX_BYTES = 1 << 26
-"""Largest archive that is unpacked unless said otherwise; a thousand views take a megabyte."""
+"""Largest archive that is unpacked by default; a thousand views take a megabyte."""
 UNUSABLE = (
     *(KeyError, ValueError, TypeError, AttributeError, IndexError),
     *(OverflowError, ZeroDivisionError, RecursionError),
 )
-"""What content raises that is of another shape or type than it should be."""
+"""Exceptions raised by content of the wrong shape or type."""
 LONGEST_REASON = 160
-"""Characters of another library's words in a message of ours."""
+"""Longest excerpt of another library's message in one of ours, in characters."""
 Arrays = Mapping[str, NDArray[Any]]
 
 
 def write_archive(path: Path, arrays: Arrays, *, compressed: bool = False) -> None:
-    """Write arrays aside and rename."""
+    """Write arrays under a temporary name and rename the file."""
     save: Any = np.savez_compressed if compressed else np.savez
     with replacing(path) as aside, aside.open("wb") as file:
         save(file, **arrays)
 
 
 def read_archive(path: Path, what: str, max_bytes: int = MAX_BYTES) -> dict[str, NDArray[Any]]:
-    """Every array of an archive; `what` is what it should be, in the words of an error."""
+    """Every array of an archive; `what` it should be goes into messages."""
     try:
         _check_claims(path, max_bytes)
         with np.load(path, allow_pickle=False) as archive:
@@ -45,11 +45,13 @@ def read_archive(path: Path, what: str, max_bytes: int = MAX_BYTES) -> dict[str,
         raise ArtefactError(
             f"there is no archive of {what} at {path}.\n  Check the path, or compute it again."
         ) from None
-    except Exception as error:  # of many kinds: NumPy parses a header as Python, for instance
+    except (
+        Exception
+    ) as error:  # of any type: NumPy evaluates a header as a Python literal, for instance
         reason = (str(error) or type(error).__name__).splitlines()[0][:LONGEST_REASON]
         raise ArtefactError(
             f"{path} cannot be read as an archive of {what}: {reason}.\n"
-            "  It is damaged or something else: restore it, or compute it again."
+            "  It is damaged or not such an archive: restore it, or compute it again."
         ) from error
 
 
@@ -63,9 +65,11 @@ def _check_claims(path: Path, max_bytes: int) -> None:
         for member in members:
             with packed.open(member) as file:
                 if np.lib.format.read_magic(file) != (1, 0):
-                    raise ValueError(f"{member.filename} is no array of ours")
+                    raise ValueError(f"{member.filename} is not an array that splatcert wrote")
                 shape, _, dtype = np.lib.format.read_array_header_1_0(file)
-            claimed = math.prod(shape) * max(1, dtype.itemsize)  # texts of no length are many, too
+            claimed = math.prod(shape) * max(
+                1, dtype.itemsize
+            )  # empty strings take no bytes, however many
             if claimed > member.file_size:
                 raise ValueError(
                     f"{member.filename} claims {claimed} bytes and has {member.file_size}"
@@ -73,21 +77,21 @@ def _check_claims(path: Path, max_bytes: int) -> None:
 
 
 def unusable(path: Path, what: str, error: Exception) -> ArtefactError:
-    """The error of an archive that can be read and is not what it should be."""
+    """The error for an archive that can be read but is not what it should be."""
     reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
     short = reason.splitlines()[0][:LONGEST_REASON] if reason else type(error).__name__
     short = short.removesuffix(".")
     return ArtefactError(
-        f"{path} is no archive of {what} that can be used: {short}.\n  Compute it again."
+        f"{path} cannot be used as an archive of {what}: {short}.\n  Compute it again."
     )
 
 
 def write_tensors(path: Path, arrays: Arrays, facts: dict[str, str]) -> None:
-    """Write a safetensors file of arrays and some texts aside, and rename."""
+    """Write arrays and some text as safetensors under a temporary name, and rename the file."""
     with replacing(path) as aside:
         try:
             save_file({k: np.ascontiguousarray(v) for k, v in arrays.items()}, aside, facts)
-        except SafetensorError as error:  # a full disk has no type of its own there
+        except SafetensorError as error:  # a full disk has no error type of its own there
             raise OSError(str(error)) from error
 
 

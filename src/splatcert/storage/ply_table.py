@@ -2,7 +2,7 @@
 """PLY as a container: a header that names columns, and one element read as a table.
 
 Nothing here knows about Gaussians. Sizes are checked against the file before any
-memory is taken, so a header that lies costs an error message and nothing more.
+memory is allocated, so a false header costs an error message and nothing more.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def read_header(path: Path) -> Header:
         elif keyword == "property" and elements:
             _add_property(elements[-1][2], words[1:], path, number, line)
         elif keyword not in ("obj_info", ""):
-            raise _bad_line(path, number, line, "this is no PLY header line")
+            raise _bad_line(path, number, line, "this is not a PLY header line")
     if not style:
         raise PlyError(f"{path}: the header names no format; expected one of {', '.join(FORMATS)}")
     tables = tuple(Element(name, count, tuple(props)) for name, count, props in elements)
@@ -133,16 +133,20 @@ def _header_lines(file: BinaryIO, path: Path) -> tuple[list[str], int]:
     while len(lines) < MAX_HEADER_LINES:
         raw = file.readline(MAX_HEADER_LINE)
         if not raw.endswith(b"\n"):
-            reason = "is over 4096 bytes" if len(raw) == MAX_HEADER_LINE else "is the last"
+            reason = (
+                "is longer than 4096 bytes" if len(raw) == MAX_HEADER_LINE else "is the last one"
+            )
             raise PlyError(
-                f"{path}: header line {len(lines) + 2} {reason}, and 'end_header' has not come.\n"
-                "  The file is cut short or is no PLY; export it again."
+                f"{path}: header line {len(lines) + 2} {reason}, and 'end_header' is missing.\n"
+                "  The file is truncated or not a PLY; export it again."
             )
         text = raw.decode("utf-8", errors="replace").rstrip("\r\n")
         if text.strip() == "end_header":
             return lines, file.tell()
         lines.append(text)
-    raise PlyError(f"{path}: {MAX_HEADER_LINES} header lines without 'end_header'; this is no PLY")
+    raise PlyError(
+        f"{path}: {MAX_HEADER_LINES} header lines without 'end_header'; this is not a PLY"
+    )
 
 
 def _is_count(word: str) -> bool:
@@ -207,7 +211,7 @@ def read_columns(header: Header, element: Element) -> dict[str, NDArray[np.gener
 
 
 def _check_room(header: Header, element: Element, start: int) -> None:
-    """Refuse a count that the bytes after it do not bear out, in either direction."""
+    """Refuse a count that promises more or fewer bytes than follow."""
     later = header.elements[header.elements.index(element) + 1 :]
     own = element.count * element.row_bytes()
     needed = own + sum(e.count * e.row_bytes() for e in later)
@@ -218,7 +222,7 @@ def _check_room(header: Header, element: Element, start: int) -> None:
             f"{header.path}: the header promises {element.count} rows of {element.name} with "
             f"{element.row_bytes()} bytes each\n  ({needed} bytes to the end of the file), "
             f"but {left} bytes follow.\n"
-            f"  The file is {'cut short' if needed > left else 'mislabelled'}; export it again."
+            f"  The file is {'truncated' if needed > left else 'mislabelled'}; export it again."
         )
 
 
@@ -228,7 +232,7 @@ def _skip_binary(header: Header, element: Element, file: BinaryIO) -> None:
         raise PlyError(
             f"{header.path}: {element.count} rows of {element.name} need at least "
             f"{element.count * element.row_bytes()} bytes, but {left} follow.\n"
-            "  The file is cut short; export it again."
+            "  The file is truncated; export it again."
         )
     if not element.has_lists:
         file.seek(element.count * element.row_bytes(), os.SEEK_CUR)
@@ -245,7 +249,7 @@ def _skip_binary(header: Header, element: Element, file: BinaryIO) -> None:
             if repeat < 0 or file.tell() > header.file_bytes:
                 raise PlyError(
                     f"{header.path}: row {row} of {element.name} runs past the end of the file.\n"
-                    "  The file is cut short; export it again."
+                    "  The file is truncated; export it again."
                 )
 
 
@@ -258,7 +262,7 @@ def _ascii_blocks(
             f"{header.path}: {element.count} rows of {element.name} with "
             f"{len(element.properties)} numbers cannot fit in the "
             f"{header.file_bytes - header.body_start} bytes after the header.\n"
-            "  The file is cut short; export it again."
+            "  The file is truncated; export it again."
         )
     numbers = np.dtype([(name, "f8") for name in element.names])  # some writers put 12.0 for 12
     lines = filter(str.strip, io.TextIOWrapper(file, encoding="ascii", errors="replace"))
@@ -269,8 +273,8 @@ def _ascii_blocks(
         rows = list(islice(lines, min(BLOCK_ROWS, element.count - start)))
         if len(rows) < min(BLOCK_ROWS, element.count - start):
             raise PlyError(
-                f"{header.path}: {element.count} rows of {element.name} are promised, "
-                f"{start + len(rows)} are there.\n  The file is cut short; export it again."
+                f"{header.path}: {element.count} rows of {element.name} were promised, "
+                f"{start + len(rows)} found.\n  The file is truncated; export it again."
             )
         try:
             block = _exact(np.loadtxt(rows, numbers, comments=None, ndmin=1, encoding=None), dtype)

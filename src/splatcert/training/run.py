@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A training run on disk: what it was asked, where it stands, what came out.
+"""A training run on disk: its request, its state and its result.
 
     RUN/train.json               the request and, at the end, the result
     RUN/checkpoint.safetensors   the whole state, until the run is finished
     RUN/splats.ply               the splats
-    RUN/metrics.json             held-out PSNR and SSIM, and whose labels were handed out for it
+    RUN/metrics.json             held-out PSNR and SSIM, and which labels were used for them
 
-A run that is killed goes on from its last checkpoint to the same bits as one that was not.
+A killed run resumes from its last checkpoint and ends with the same bits.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ STATISTICS = tuple(field.name for field in dataclasses.fields(DensityStats))
 
 
 class RunError(InputError):
-    """A run folder that cannot be used as asked."""
+    """A run folder that cannot be used as requested."""
 
 
 def peak_memory_mib() -> int:
@@ -53,7 +53,7 @@ def peak_memory_mib() -> int:
 
 
 def request_of(scene: Scene, config: TrainConfig) -> dict[str, object]:
-    """What a run was asked to do; two runs with the same request give the same splats."""
+    """The request of a run; two runs with the same request give the same splats."""
     sizes = sorted({(c.width, c.height) for c in scene.training.cameras})
     return {
         "scene": scene.path.name,
@@ -92,14 +92,14 @@ class TrainingRun:
         request = record.get("request") if isinstance(record, dict) else None
         if not isinstance(request, dict) or not isinstance(request.get("config"), dict):
             raise RunError(
-                f"{self._record} names no request of a training run.\n"
+                f"{self._record} is not the record of a training run.\n"
                 "  Remove it, or choose another folder."
             )
         return record
 
     @property
     def finished(self) -> bool:
-        """Whether the result is there and unchanged since it was written."""
+        """Whether the result exists and is unchanged."""
         record = self.record()
         result = record.get("result") if record else None
         if not isinstance(result, dict) or not self.splats_path.is_file():
@@ -108,7 +108,7 @@ class TrainingRun:
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Make the folder, check that it holds this request, keep others out."""
+        """Create the folder, check that it belongs to this request, and lock it."""
         with owned_folder(self.folder, "training"):
             self._compare()
             yield
@@ -133,8 +133,8 @@ class TrainingRun:
         )
         if differing:
             raise RunError(
-                f"{self.folder} holds a run with other settings: "
-                f"{', '.join(differing[:6])} differ.\n"
+                f"{self.folder} contains a run with different settings: "
+                f"{', '.join(differing[:6])}.\n"
                 "  Choose another folder with --output, or remove this one."
             )
 
@@ -157,22 +157,22 @@ class TrainingRun:
                 step = int((file.metadata() or {})["step"])
                 tensors = {name: file.get_tensor(name) for name in file.keys()}
             if not 0 < step < self.config.iterations:
-                raise ValueError(f"it is of step {step}, of {self.config.iterations}")
+                raise ValueError(f"it was saved at step {step} of {self.config.iterations}")
             table = GaussianTable.from_tensors(tensors, self.config.antialiased)
             stats = [tensors[f"stats.{name}"].clone() for name in STATISTICS]
             if any(one.shape != (len(table),) or one.dtype != torch.float32 for one in stats):
-                raise ValueError("its statistics do not fit its Gaussians")
+                raise ValueError("its statistics do not match its Gaussians")
             table.splats().check_finite()
         except (SafetensorError, KeyError, ValueError, OSError) as error:
             raise RunError(
                 f"{self._checkpoint} cannot be resumed from: {str(error).splitlines()[0]}.\n"
-                "  Remove it to start this run again from the beginning."
+                "  Remove it to restart this run from the beginning."
             ) from error
         trainer.table, trainer.stats, trainer.steps_done = table, DensityStats(*stats), step
         return trainer
 
     def save_checkpoint(self, trainer: Trainer) -> None:
-        """Store the whole state under a temporary name, then rename."""
+        """Store the whole state under a temporary name, then rename the file."""
         tensors = trainer.table.tensors()
         tensors |= {f"stats.{name}": getattr(trainer.stats, name) for name in STATISTICS}
         facts = {"step": str(trainer.steps_done), "schema": str(SCHEMA)}
@@ -187,11 +187,11 @@ class TrainingRun:
         preview: Callable[[Trainer], None] | None = None,
         preview_every: int = 0,
     ) -> Splats:
-        """Go on to the end, leaving checkpoints; returns the splats and stores them."""
+        """Train to the end, with checkpoints; returns the splats and stores them."""
         trainer = self.resume()
         started, first = time.perf_counter(), trainer.steps_done
         threads = torch.get_num_threads()
-        # Kernels use all cores themselves; torch's own threads would only get in their way.
+        # Kernels use all cores themselves; torch's own threads would only compete with them.
         torch.set_num_threads(1)
         try:
             while trainer.steps_done < self.config.iterations:

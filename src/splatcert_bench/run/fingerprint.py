@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stamps: what a finished job was made from, and what it left.
+"""Stamps: the inputs and outputs of a finished job.
 
 A job is redone only if its fingerprint has changed: its settings, or the content of what it
-was made from. So a bench that was killed goes on, and one whose file was edited redoes what
-the edit touches.
+was made from. So a killed bench resumes, and one whose file was edited redoes what
+the edit affects.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ class Task:
 
     name: str
     stage: str
-    """Kind of work; jobs of one kind take about as long. Empty where it takes next to nothing."""
+    """Kind of work; jobs of one kind take about as long. Empty if it takes almost no time."""
     function: Callable[..., None]
     arguments: tuple[Any, ...]
     settings: Mapping[str, Any]
-    """Plain values that decide what comes out."""
+    """Plain values that determine the result."""
     outputs: tuple[Path, ...]
-    """Files it leaves."""
+    """Files it writes."""
     after: tuple[str, ...] = ()
     """Jobs whose outputs it reads."""
 
 
 @dataclass(frozen=True)
 class Stamp:
-    """Of a finished job."""
+    """Record of a finished job."""
 
     fingerprint: str
     outputs: Mapping[str, str]
-    """SHA-256 of every file it left, by path inside the bench's folder."""
+    """SHA-256 of every file it wrote, by path inside the bench's folder."""
     sizes: Mapping[str, int]
     seconds: float
 
     def is_intact(self, out: Path) -> bool:
-        """Whether its files are still there, as large as they were."""
+        """Whether its files still exist, at the same size."""
         return all(
             (path := out / name).is_file() and path.stat().st_size == size
             for name, size in self.sizes.items()
@@ -60,9 +60,9 @@ class Stamp:
 
 
 def perform(stamps: Path, task: Task) -> float | None:
-    """Do the job unless it is done; its seconds, or None where nothing was to do.
+    """Run the job unless it is done; returns its seconds, or None if there was nothing to do.
 
-    Another process may be at it, as when a node was given up too early: then wait for it.
+    Waits if another process is running it, for example on a node that was given up too early.
     """
     with locked(stamps / f".{_file(task.name)}.lock"):
         fingerprint = fingerprint_of(stamps, task)
@@ -87,7 +87,7 @@ def perform(stamps: Path, task: Task) -> float | None:
 
 
 def is_done(stamps: Path, task: Task) -> bool:
-    """Whether the job need not be done again, as things stand."""
+    """Whether the job is done and up to date."""
     known = read_stamp(stamps, task.name)
     if known is None or not known.is_intact(stamps.parent):
         return False
@@ -95,7 +95,7 @@ def is_done(stamps: Path, task: Task) -> bool:
 
 
 def fingerprint_of(stamps: Path, task: Task) -> str:
-    """One hash over version, settings and the content of what the job reads."""
+    """One hash of version, settings and the content of the job's inputs."""
     found = {name: read_stamp(stamps, name) for name in task.after}
     read = {name: sorted(s.outputs.values()) for name, s in found.items() if s is not None}
     content = {"splatcert": __version__, "stage": task.stage, "settings": task.settings}
@@ -103,7 +103,7 @@ def fingerprint_of(stamps: Path, task: Task) -> str:
 
 
 def write_stamp(stamps: Path, task: Task, fingerprint: str, seconds: float) -> None:
-    """Say that a job is done."""
+    """Record that a job is done."""
     out = stamps.parent
     names = {p: str(p.relative_to(out) if p.is_relative_to(out) else p) for p in task.outputs}
     content = {
@@ -117,7 +117,7 @@ def write_stamp(stamps: Path, task: Task, fingerprint: str, seconds: float) -> N
 
 
 def read_stamp(stamps: Path, name: str) -> Stamp | None:
-    """The stamp of a job; one that cannot be read is as good as none."""
+    """The stamp of a job; None if there is none or it cannot be read."""
     try:
         content = read_json(stamps / f"{_file(name)}.json", "stamp")
         parts = {key: content[key] for key in ("fingerprint", "outputs", "sizes", "seconds")}

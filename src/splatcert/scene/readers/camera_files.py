@@ -21,8 +21,8 @@ from splatcert.storage.schema import load_json, read_json
 from splatcert.storage.whole import write_text_whole
 
 KNOWN = (
-    "  Known are cameras.json (Inria's, or ours), transforms.json, and a COLMAP reconstruction\n"
-    "  (its folder, or cameras and images as .bin or .txt inside)."
+    "  Supported: cameras.json (Inria's or splatcert's), transforms.json, and a COLMAP\n"
+    "  reconstruction (its folder, or its cameras and images as .bin or .txt)."
 )
 
 
@@ -31,14 +31,14 @@ def read_cameras(path: Path) -> dict[str, Camera]:
     if path.is_dir():
         folder = find_model(path)
         if folder is None:
-            raise CameraListError(f"{path} is a folder without cameras.\n{KNOWN}")
+            raise CameraListError(f"{path} contains no cameras.\n{KNOWN}")
         return _pinholes(shots_of(read_colmap(folder), folder))
     if not path.exists():
         raise CameraListError(f"{path}: no such file or folder.\n{KNOWN}")
     if path.suffix in (".bin", ".txt"):
         return _pinholes(shots_of(read_colmap(path.parent), path.parent))
     if path.suffix != ".json":
-        raise CameraListError(f"{path} is no file of cameras.\n{KNOWN}")
+        raise CameraListError(f"{path} is not a file of cameras.\n{KNOWN}")
     if path.name.startswith("transforms"):
         return _pinholes(read_frames(load_json(path, "transforms file"), lambda folder, file: None))
     return read_camera_list(path)
@@ -70,19 +70,21 @@ def read_camera_list(path: Path) -> dict[str, Camera]:
     """Cameras by name, in the order of the file.
 
     `rotation` is camera-to-world in OpenCV axes and `position` the centre. Inria's files
-    have no principal point: it is in the middle unless `cx` and `cy` are there.
+    have no principal point; without `cx` and `cy` it is the image centre.
     """
     entries = read_json(path, "list of cameras", allow_nan=True, raises=CameraListError)
     if not isinstance(entries, list) or not entries:
         raise CameraListError(
             f"{path} is not a list of cameras.\n"
-            f"  Each entry needs {', '.join(FIELDS)}, as in Inria's cameras.json."
+            f"  Each entry must have {', '.join(FIELDS)}, as in Inria's cameras.json."
         )
     cameras = {}
     for index, entry in enumerate(entries):
         name, camera = _camera(entry, f"{path}, camera {index}")
         if name in cameras:
-            raise CameraListError(f"{path}, camera {index}: a second {name!r}.\n  Rename one.")
+            raise CameraListError(
+                f"{path}, camera {index}: the name {name!r} appears twice.\n  Rename one of them."
+            )
         cameras[name] = camera
     return cameras
 
@@ -90,7 +92,7 @@ def read_camera_list(path: Path) -> dict[str, Camera]:
 def _camera(entry: Any, where: str) -> tuple[str, Camera]:
     missing = [key for key in FIELDS if not isinstance(entry, dict) or key not in entry]
     if missing:
-        raise CameraListError(f"{where}: no {', '.join(missing)}.")
+        raise CameraListError(f"{where} has no {', '.join(missing)}.")
     try:
         rotation = np.array(entry["rotation"], dtype=np.float64).reshape(3, 3)
         centre = np.array(entry["position"], dtype=np.float64).reshape(3)
@@ -100,7 +102,7 @@ def _camera(entry: Any, where: str) -> tuple[str, Camera]:
     except (TypeError, ValueError, OverflowError) as error:
         raise CameraListError(f"{where}: {error}.") from None
     pose = np.eye(4)
-    with np.errstate(over="ignore", invalid="ignore"):  # the camera refuses what is not finite
+    with np.errstate(over="ignore", invalid="ignore"):  # Camera refuses what is not finite
         pose[:3, :3], pose[:3, 3] = rotation.T, -rotation.T @ centre
     try:
         camera = Camera(world_to_camera=pose, **lens, **size)

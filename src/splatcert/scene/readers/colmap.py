@@ -19,7 +19,7 @@ from splatcert.scene.dataset import Shot, SparsePoints
 from splatcert.scene.lens import INTRINSICS, Lens, LensError
 
 MODEL_FOLDERS = ("sparse/0", "sparse", "colmap/sparse/0", ".")
-"""Where a reconstruction is looked for below a dataset, in this order."""
+"""Where a reconstruction is searched for inside a dataset, in this order."""
 PHOTO_FOLDER = "images"
 MODELS: dict[int, tuple[str, int]] = {
     0: ("SIMPLE_PINHOLE", 3),
@@ -88,7 +88,7 @@ class ColmapImage:
     translation: NDArray[np.float64]
     """[3]."""
     points2d: NDArray[np.float64] | None = None
-    """Observed positions in pixels, [M, 2]; read only when asked for."""
+    """Observed positions in pixels, [M, 2]; read only on request."""
     point_ids: NDArray[np.int64] | None = None
     """Id of the point behind each of them, -1 for none, [M]."""
 
@@ -118,10 +118,10 @@ class ColmapModel:
 
 
 def find_model(root: Path) -> Path | None:
-    """The first known place below this folder that holds a reconstruction."""
+    """The first known place inside this folder that contains a reconstruction."""
     for place in MODEL_FOLDERS:
         folder = root / place
-        # A list called images.txt beside the photos is no reconstruction.
+        # A list called images.txt beside the photos is not a reconstruction.
         stems = ("cameras",) if place == "." else ("cameras", "images")
         for stem in stems:
             if any((folder / f"{stem}.{suffix}").is_file() for suffix in ("bin", "txt")):
@@ -201,8 +201,8 @@ def lens_of(camera: ColmapCamera, folder: Path, photos: Path) -> Lens:
     if camera.model not in PINHOLE | BROWN | FISHEYE:
         undistorted = photos.parent.with_name(photos.parent.name + "_undistorted")
         raise ColmapError(
-            f"camera {camera.id} in {folder} has model {camera.model}, which is not undistorted "
-            "here.\n  Run:\n"
+            f"camera {camera.id} in {folder} has model {camera.model}, which splatcert does not "
+            "undistort.\n  Run:\n"
             f"  colmap image_undistorter --image_path {photos} --input_path {folder} "
             f"--output_path {undistorted} --output_type COLMAP\n"
             f"  and load {undistorted}."

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""COLMAP's binary files, read so that no count in them is believed before it is checked.
+"""COLMAP's binary files; every count in them is checked before it is used.
 
-Every count is compared with the bytes that are left before anything is
+Every count is compared with the remaining bytes before anything is
 allocated, and every byte of a file must be accounted for.
 """
 
@@ -55,20 +55,20 @@ class _Bytes:
     def need(self, size: int, what: str) -> None:
         if size > self.left:
             raise ColmapError(
-                f"{self.path} ends inside {what}: {size} bytes needed at byte {self.at}, "
-                f"{self.left} left of {len(self.data)}.\n"
-                "  The file is cut short: copy or export it again."
+                f"{self.path} ends inside {what}: {size} bytes are needed at byte {self.at}, "
+                f"{self.left} of {len(self.data)} are left.\n"
+                "  The file is truncated: copy or export it again."
             )
 
     def count(self, least: int, what: str) -> int:
-        """A number of records, refused unless so many can fit in what is left."""
+        """A number of records, refused if so many cannot fit into the remaining bytes."""
         (number,) = self.take(COUNT, f"the number of {what}")
         if number * least > self.left:
             text = " It looks like a text model: name it .txt." if self.data[:1] == b"#" else ""
             raise ColmapError(
                 f"{self.path} announces {number} {what}, at least {number * least} bytes, "
-                f"but has {self.left} left of {len(self.data)}.\n"
-                f"  The file is cut short or mislabelled: copy or export it again.{text}"
+                f"but only {self.left} of {len(self.data)} are left.\n"
+                f"  The file is truncated or mislabelled: copy or export it again.{text}"
             )
         return number
 
@@ -76,7 +76,7 @@ class _Bytes:
         if self.left:
             raise ColmapError(
                 f"{self.path} has {self.left} bytes left after the last of its {what}.\n"
-                "  It is no COLMAP file of this kind, or is damaged: copy or export it again."
+                "  It is not a COLMAP file of this kind, or it is damaged: copy or export it again."
             )
 
 
@@ -107,7 +107,7 @@ def read_cameras(path: Path) -> dict[int, ColmapCamera]:
 
 
 def read_images(path: Path, *, observations: bool) -> list[ColmapImage]:
-    """images.bin; 2D points are skipped unless asked for."""
+    """images.bin; 2D points are skipped by default."""
     source = _Bytes(path)
     images: list[ColmapImage] = []
     # A record is a pose, a name of at least its closing zero, and a count.
@@ -118,7 +118,7 @@ def read_images(path: Path, *, observations: bool) -> list[ColmapImage]:
             raise ColmapError(
                 f"the name of photo {index} (image {key}) has no end within {MAX_NAME} bytes.\n"
                 f"  In {path}, at byte {source.at}.\n"
-                "  The file is cut short or mislabelled: copy or export it again."
+                "  The file is truncated or mislabelled: copy or export it again."
             )
         name = _name(source.data[source.at : end], index, path)
         source.at = end + 1
@@ -169,7 +169,7 @@ def read_points(path: Path) -> SparsePoints:
                 f"point {index} of {number} announces {length} observations, "
                 f"but {len(data) - body} bytes are left.\n"
                 f"  In {path}, at byte {at}.\n"
-                "  The file is cut short or mislabelled: copy or export it again."
+                "  The file is truncated or mislabelled: copy or export it again."
             )
         heads.append(data[at:body])
         at = end

@@ -35,13 +35,13 @@ class _Lines:
         self.stated = int(stated[0].group(1)) if stated else None
 
     def records(self) -> Iterator[str]:
-        """Lines that hold a record: neither comments nor blank."""
+        """Lines that contain a record: neither comments nor blank."""
         while (line := self.next()) is not None:
             if line.strip() and not line.startswith("#"):
                 yield line
 
     def next(self) -> str | None:
-        """Whatever the next line is."""
+        """The next line, of any kind."""
         if self.number >= len(self.lines):
             return None
         self.number += 1
@@ -54,17 +54,17 @@ class _Lines:
         )
 
     def check_count(self, found: int, what: str) -> None:
-        """Refuse a file whose own heading promises another number of records."""
+        """Refuse a file whose own heading promises a different number of records."""
         if self.stated is not None and self.stated != found:
             raise ColmapError(
-                f"{self.path} states {self.stated} {what} and holds {found}.\n"
-                "  It is cut short: copy or export it again.\n"
+                f"{self.path} promises {self.stated} {what} and contains {found}.\n"
+                "  It is truncated: copy or export it again.\n"
                 "  If it was edited on purpose, delete the comment line with the number."
             )
 
 
 def read_cameras(path: Path) -> dict[int, ColmapCamera]:
-    """cameras.txt: one line a camera."""
+    """cameras.txt: one line per camera."""
     source = _Lines(path)
     cameras: dict[int, ColmapCamera] = {}
     for line in source.records():
@@ -91,7 +91,7 @@ def read_cameras(path: Path) -> dict[int, ColmapCamera]:
 
 
 def read_images(path: Path, *, observations: bool) -> list[ColmapImage]:
-    """images.txt: two lines a photo, the second of which may be blank."""
+    """images.txt: two lines per photo, the second of which may be blank."""
     source = _Lines(path)
     images: list[ColmapImage] = []
     for line in source.records():
@@ -149,7 +149,7 @@ def read_points(path: Path) -> SparsePoints:
         rgb = np.array([row[4:7] for row in numbers], dtype=np.uint8).reshape(-1, 3)
     except (ValueError, OverflowError) as error:
         raise ColmapError(
-            f"{path} holds something that is no number ({error}).\n"
+            f"{path} contains something that is not a number ({error}).\n"
             "  The file is damaged or mislabelled: copy or export it again."
         ) from None
     return SparsePoints(

@@ -26,13 +26,13 @@ from splatcert.storage.schema import JsonError, JsonFile, Meta, load_json
 
 OPENGL_TO_OPENCV = np.diag([1.0, -1.0, -1.0, 1.0])
 OLD_NERFSTUDIO_SWAP = [[0.0, 1, 0, 0], [1, 0, 0, 0], [0, 0, -1, 0]]
-"""What nerfstudio applied to COLMAP data before its files began to say so."""
+"""What nerfstudio applied to COLMAP data before its files recorded it."""
 SizeOf = Callable[[str, str], "tuple[int, int] | None"]
 """Size of a photo, given folder and file, from its header; None where it is missing."""
 
 
 def read_transforms(path: Path, size_of: SizeOf, *, allow_outside: bool = False) -> Dataset:
-    """A nerfstudio or instant-ngp dataset; photos are consulted only for sizes it leaves out."""
+    """A nerfstudio or instant-ngp dataset; photos are opened only for sizes it leaves out."""
     source = load_json(path, "transforms file")
     root = path.parent
     shots = read_frames(source, size_of)
@@ -56,8 +56,8 @@ def read_frames(
 ) -> list[Shot]:
     """All frames of one file, sorted by name.
 
-    A frame whose size nobody states is as large as the first that is known, or
-    as `usual`: its photo may be a held-out one that was left behind.
+    A frame of unknown size is as large as the first known one, or as `usual`:
+    its photo may be held out and not have been copied.
     """
     frames = source.meta.get("frames")
     if not isinstance(frames, list) or not frames:
@@ -74,7 +74,7 @@ def read_frames(
             raise source.wrong("the same photo appears in two frames", name)
         size = own or usual
         if size is None:
-            raise source.wrong("neither 'w' and 'h' nor a photo say how large the picture is", name)
+            raise source.wrong("neither 'w' and 'h' nor a photo states the picture size", name)
         mask = frame.get("mask_path")
         shots[name] = Shot(
             name=name,
@@ -109,7 +109,7 @@ def _clean(path: str) -> str:
 def _pose(source: JsonFile, value: object, name: str) -> NDArray[np.float64]:
     """World-to-camera in OpenCV axes from camera-to-world in OpenGL axes."""
     matrix = source.matrix(value, "'transform_matrix'", name)
-    # Blender objects may carry a scale; it moves no pixel of a pinhole. A huge one overflows
+    # Blender objects may have a scale, which moves no pixel of a pinhole. A huge one overflows
     # to infinite lengths, which are refused below.
     with np.errstate(over="ignore", invalid="ignore"):
         lengths = np.linalg.norm(matrix[:3, :3], axis=0)
@@ -154,14 +154,16 @@ def _own_split(source: JsonFile, names: Iterable[str]) -> dict[str, Part] | None
             raise source.wrong(f"'{part}_filenames' must be a list of file names")
         lists[part] = {_clean(entry) for entry in entries}
         if unknown := sorted(lists[part] - known):
-            raise source.wrong(f"'{part}_filenames' names no frame: {listed(unknown)}")
+            raise source.wrong(
+                f"'{part}_filenames' names photos without a frame: {listed(unknown)}"
+            )
     if not lists:
         return None
     held_out = lists.get("test") or lists.get("val") or set()
     if "train" not in lists:
         lists["train"] = known - lists.get("test", set()) - lists.get("val", set())
     if both := sorted(lists["train"] & held_out):
-        raise source.wrong(f"photos are both for training and held out: {listed(both)}")
+        raise source.wrong(f"photos are both training and held out: {listed(both)}")
     return {
         name: "held out" if name in held_out else "training" if name in lists["train"] else "unused"
         for name in known
@@ -186,7 +188,7 @@ def stated_size(source: JsonFile, frame: Meta, name: str) -> tuple[int, int] | N
 
 
 def frame_lens(source: JsonFile, frame: Meta, size: tuple[int, int], name: str) -> Lens:
-    """Intrinsics of one frame; what the frame says goes before what the file says."""
+    """Intrinsics of one frame; its own entries override those of the file."""
     width, height = size
 
     def value(key: str, default: float = 0.0) -> float:
@@ -203,20 +205,20 @@ def frame_lens(source: JsonFile, frame: Meta, size: tuple[int, int], name: str) 
     fx = fy if fx is None else fx
     fy = fx if fy is None else fy
     if fx is None or fy is None:
-        raise source.wrong("no focal length: 'fl_x' or 'camera_angle_x' is needed", name)
+        raise source.wrong("no focal length: 'fl_x' or 'camera_angle_x' is required", name)
     cx, cy = value("cx", width / 2), value("cy", height / 2)
     stated = stated_size(source, frame, name) is not None
     if not stated and max(abs(cx / width - 0.5), abs(cy / height - 0.5)) > 0.25:
         raise source.wrong(
             f"principal point ({cx:g}, {cy:g}) does not fit the {width} x {height} photo, and "
-            "'w' and 'h' do not say what size it belongs to",
+            "'w' and 'h' do not tell which size it belongs to",
             name,
         )
     kind = _kind(source, frame, name)
     keys = ("k1", "k2", "k3", "k4") if kind == "fisheye" else ("k1", "k2", "p1", "p2", "k3")
     unused = COEFFICIENTS - set(keys)
     if extra := sorted(key for key in unused if value(key) != 0):
-        raise source.wrong(f"a {kind} lens with {', '.join(extra)} is not understood", name)
+        raise source.wrong(f"a {kind} lens with {', '.join(extra)} is not supported", name)
     try:
         return Lens(
             fx=fx,
@@ -256,18 +258,17 @@ def _kind(source: JsonFile, frame: Meta, name: str) -> Literal["brown", "fisheye
     other = [key for key in OTHER_LENSES if key in meta]
     if model not in PERSPECTIVE | FISHEYE or other:
         raise JsonError(
-            f"camera model {other[0] if other else model!r} is not a lens that is undistorted here."
+            f"camera model {other[0] if other else model!r} is not a lens that can be undistorted."
             f"\n  In {source.path}, frame {name!r}.\n"
-            "  Make perspective photos of it first, for example with `colmap image_undistorter`."
+            "  Make the photos perspective first, for example with `colmap image_undistorter`."
         )
     return "fisheye" if model in FISHEYE or meta.get("is_fisheye") else "brown"
 
 
 def read_blender(root: Path, size_of: SizeOf) -> Dataset:
-    """Training photos from `train`, held-out ones from `test`, or `val` where there is no test.
+    """Training photos from `train`, held-out ones from `test`, or `val` if there is no test.
 
-    `val` beside `test` is left unused: it belongs to neither side of the
-    published comparisons.
+    `val` beside `test` is not used: published comparisons use it on neither side.
     """
     by_split: dict[str, dict[str, Shot]] = {}
     usual = None
@@ -281,9 +282,9 @@ def read_blender(root: Path, size_of: SizeOf) -> Dataset:
     held_out = by_split.get("test") or by_split.get("val") or {}
     if both := sorted(train.keys() & held_out.keys()):
         raise JsonError(
-            f"{len(both)} photos are both for training and held out: {listed(both)}.\n"
+            f"{len(both)} photos are both training and held out: {listed(both)}.\n"
             f"  In the transforms files of {root}.\n"
-            "  A photo that was trained on says nothing about new views: remove it from one list."
+            "  Photos used in training cannot be held out: remove them from one of the lists."
         )
     shots: dict[str, Shot] = {**by_split.get("val", {}), **held_out, **train}
     split: dict[str, Part] = dict.fromkeys(shots, "unused")
