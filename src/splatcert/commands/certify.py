@@ -12,9 +12,9 @@ from warnings import catch_warnings, simplefilter
 
 import tyro
 
-from splatcert.commands import CaptureOptions, EngineOptions
+from splatcert.commands import CaptureOptions, EngineOptions, unset
 from splatcert.config import CertifyConfig, FieldConfig
-from splatcert.console import say, stages
+from splatcert.console import say, say_all, stages
 
 if TYPE_CHECKING:
     from splatcert.certificate.certificate import Certificate
@@ -23,46 +23,47 @@ if TYPE_CHECKING:
 
 Colour = tuple[float, float, float]
 
+PREDICTOR = (
+    "View predictor: a file written by splatcert learn; default, strict (trained without "
+    "Mip-NeRF 360) or reverse (trained without Tanks & Temples and Deep Blending); or none."
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Certify:
     """Calibrate error bars for a model on the held-out photos of its capture.
 
-    The certificate's folder is the only state. Run the same command again after an
-    interruption: it goes on, to the same certificate.
+    Safe to interrupt: run the same command again to resume.
     """
 
     interrupted: ClassVar[str] = (
-        "A residual field that was already fitted is kept: the same command goes on from there."
+        "A fitted residual field is kept. Run the same command again to resume."
     )
 
     data: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")]
     """Capture: COLMAP, transforms.json or Blender folder."""
     model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
-    """Run of splatcert train, PLY file, Inria folder, gsplat .pt or nerfstudio .ckpt."""
+    """Model: run of splatcert train, PLY file, Inria folder, gsplat .pt or nerfstudio .ckpt."""
     output: Annotated[Path, tyro.conf.arg(aliases=["-o"], metavar="CERT")]
-    """Folder of the certificate."""
+    """Folder to write the certificate to."""
     alpha: Annotated[str, tyro.conf.arg(metavar="LEVEL")] = "1/10"
-    """A new view may fall short with at most this probability: 1/10, 0.1 or 10%."""
+    """Largest probability that a new view falls short of its pixel coverage: 1/10, 0.1 or 10%."""
     beta: Annotated[str, tyro.conf.arg(metavar="LEVEL")] = "1/10"
-    """Share of a view's pixels that may lie outside their boxes."""
-    predictor: Annotated[str, tyro.conf.arg(metavar="FILE|NAME|none")] = "default"
-    """View predictor: a file of splatcert learn; one in the package (default; strict, without
-    Mip-NeRF 360; reverse, without Tanks & Temples and Deep Blending); or none."""
+    """Largest share of a view's pixels that may lie outside their boxes."""
+    predictor: Annotated[str, tyro.conf.arg(metavar="FILE|NAME|none", help=PREDICTOR)] = "default"
     unit: Literal["deployed", "batch"] = "deployed"
-    """Unit of the view factor: a camera's box never depends on what else is asked
-    (deployed), or the paper's mean over the query batch, which covers that batch only."""
-    background: Annotated[Colour | None, tyro.conf.arg(metavar="R G B")] = None
-    """Colour behind the splats, 0 to 1. Unless told: the model's, the capture's, black."""
+    """Unit of the view factor. batch, as in the paper, covers only the held-out views."""
+    background: Annotated[Colour | None, unset("R G B")] = None
+    """Colour behind the splats, 0 to 1. Default: the model's, else the capture's, else black."""
     splits: int = 200
-    """Random splits of the diagnostic estimate; the guarantee does not depend on them."""
+    """Number of random splits for the diagnostic estimate. Does not affect the guarantee."""
     seed: int = 0
-    """Of the diagnostic splits and the permutation test."""
+    """Random seed for the diagnostic splits and the permutation test."""
     field: FieldConfig = setting(default_factory=FieldConfig)
     capture: tyro.conf.OmitArgPrefixes[CaptureOptions] = setting(default_factory=CaptureOptions)
     engine: tyro.conf.OmitArgPrefixes[EngineOptions] = setting(default_factory=EngineOptions)
     json: bool = False
-    """Print one JSON object instead of words."""
+    """Print one JSON object instead of text."""
 
     def run(self) -> None:
         """Load, certify, write, and state the guarantee."""
@@ -74,7 +75,7 @@ class Certify:
         from splatcert.pipeline import refuse_early, run_phases
         from splatcert.raster.placement import chosen_background, load_for_scene
         from splatcert.refusals import refuse_unfit_views
-        from splatcert.report.summary import words
+        from splatcert.report.summary import closing_lines
         from splatcert.storage.whole import owned_folder
 
         for name in ("alpha", "beta"):
@@ -93,25 +94,22 @@ class Certify:
         refuse_early(request, predictor)
         if not self.json:
             photos = f"{len(scene.training)} training, {len(scene.held_out)} held-out photos"
-            say("capture", f"{photos}; {scene.details.get('split')}")
-            say("model", f"{self.model}, {len(placed.splats):,} Gaussians")
-            say("frame", placed.words())
-            say("background", " ".join(f"{c:g}" for c in background) + f", {why}")
-            say("back end", engine)
+            say("Capture", f"{photos}; {scene.details.get('split')}")
+            say("Model", f"{self.model}, {len(placed.splats):,} Gaussians")
+            say("Frame", placed.words())
+            say("Background", " ".join(f"{c:g}" for c in background) + f", {why}")
+            say("Back end", engine)
             if instead:
-                say("predictor", instead)
+                say("Predictor", instead)
         with owned_folder(self.output, "certifying"), stages() as report, catch_warnings():
-            simplefilter("ignore", CalibrationTooSmall)  # it is told below, in words
+            simplefilter("ignore", CalibrationTooSmall)  # the closing lines say so
             certificate = run_phases(replace(request, report=report), predictor, self.output)
             certificate.save(self.output)
             remember_places(self.output, self.data, self.model)
         if self.json:
             print(json.dumps(facts(certificate, self.output), indent=2))
             return
-        for label, text in words(certificate).items():
-            say(label, text)
-        say("wrote", f"{self.output}/certificate.json and the files beside it")
-        say("check it", f"splatcert verify {self.output} --data {self.data} --model {self.model}")
+        say_all(closing_lines(certificate, self.output))
 
     def _config(self, background: Colour) -> CertifyConfig:
         return CertifyConfig(
@@ -125,7 +123,7 @@ class Certify:
         )
 
     def _predictor(self, scene: Scene) -> tuple[ViewPredictor | None, str]:
-        """The predictor asked for, and a word on it where it is not what was asked for."""
+        """The predictor to use, and a note if it is not the requested one."""
         from splatcert.difficulty.predictor import load_predictor
         from splatcert.refusals import chosen_predictor
 
@@ -134,7 +132,7 @@ class Certify:
                 return None, ""
             case "default" | "strict" | "reverse" as asked:
                 name, predictor = chosen_predictor(asked, scene)
-                other = f"{name}, for the {asked} one has learned from photos held out here"
+                other = f"using {name}: the {asked} predictor was trained on photos held out here"
                 return predictor, "" if name == asked else other
             case file:
                 return load_predictor(Path(file)), ""

@@ -32,7 +32,7 @@ from splatcert.splats.gaussians import Splats
 from splatcert.storage.arrays import write_tensors
 from splatcert.storage.whole import file_hash, ordinary, owned_folder, write_text_whole
 from splatcert.training.density import DensityStats
-from splatcert.training.optimise import Progress, Trainer
+from splatcert.training.optimise import StepReport, Trainer
 from splatcert.training.table import GaussianTable
 
 SCHEMA = 1
@@ -186,7 +186,7 @@ class TrainingRun:
     def train(
         self,
         *,
-        report: Callable[[Progress], None] | None = None,
+        report: Callable[[StepReport], None] | None = None,
         checkpoint_every: int = 1_000,
         preview: Callable[[Trainer], None] | None = None,
         preview_every: int = 0,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The views of a certificate that the viewer can show, with their photographs."""
+"""The views of a certificate that the viewer shows, and their photographs."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class KnownView:
     factor: float
     """a_v."""
     needed: float
-    """a*_v: the mean half-width that would just do; NaN where no label was used."""
+    """a*_v: the smallest mean half-width that covers it; NaN where no photograph was used."""
     image: str | None
-    """Hash of the pixels whose label was used."""
+    """Hash of the photograph the certificate used; None if it used none."""
 
 
 def known_views(certificate: Certificate) -> tuple[KnownView, ...]:
@@ -66,7 +66,7 @@ def known_views(certificate: Certificate) -> tuple[KnownView, ...]:
 
 
 def photo_of(view: KnownView, scene: Scene) -> LabelledView | None:
-    """The view with its photograph, if the certificate has used that and it is still there."""
+    """The view with its photograph, if the certificate used it and it still exists."""
     if view.role == "training" and view.name in scene.training.names:
         return scene.training[view.name]
     if view.role == "calibration" and view.name in scene.held_out.with_photo:
