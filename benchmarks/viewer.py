@@ -38,10 +38,10 @@ from splatcert.pipeline import certify
 from splatcert.raster import native
 from splatcert.raster.render import open_view, render
 from splatcert.scene.scene import scene_from_tensors
-from splatcert.viewer.frame import Look, Mode, certified_pixels, draw, to_bytes
+from splatcert.viewer.frame import DisplayMode, Mode, certified_pixels, draw, to_bytes
 from splatcert.viewer.page import MOVING_QUALITY
 from splatcert.viewer.schedule import BUDGET, RenderLoop
-from splatcert.viewer.shown import Exhibit
+from splatcert.viewer.shown import ViewerState
 from splatcert.viewer.viewpoint import Viewpoint, viewpoint_of
 from splatcert_bench.synthetic.scenes import made_cameras, made_splats
 
@@ -67,21 +67,21 @@ def made_certificate() -> Certificate:
     return certify(scene, splats, CertifyConfig(field=FieldConfig(max_steps=2)), predictor)
 
 
-def certified(exhibit: Exhibit, mode: Mode) -> Draw:
+def certified(state: ViewerState, mode: Mode) -> Draw:
     """Frames as the page draws them."""
-    look = Look(mode, exhibit.certificate.threshold, exhibit.pixel_scale)
+    display = DisplayMode(mode, state.certificate.threshold, state.pixel_scale)
 
     def paint(viewpoint: Viewpoint, share: float) -> str:
-        frame = draw(exhibit.certificate, viewpoint, look, share)
+        frame = draw(state.certificate, viewpoint, display, share)
         send(frame.pixels)
-        return exhibit.gauge.html(frame, look.threshold)
+        return state.gauge.html(frame, display.threshold)
 
     return paint
 
 
-def plain(exhibit: Exhibit) -> Draw:
+def plain(state: ViewerState) -> Draw:
     """Pictures alone."""
-    splats, pixels = exhibit.certificate.observed.splats, certified_pixels(exhibit.certificate)
+    splats, pixels = state.certificate.fitted.splats, certified_pixels(state.certificate)
 
     def paint(viewpoint: Viewpoint, share: float) -> str:
         full = viewpoint.camera(pixels)
@@ -128,15 +128,15 @@ def rate(paint: Draw, places: list[Viewpoint], frames: int, budget: float) -> tu
     return len(shares) / elapsed, sum(shares) / len(shares)
 
 
-def measure(exhibit: Exhibit, rounds: int, frames: int) -> dict[str, Any]:
+def measure(state: ViewerState, rounds: int, frames: int) -> dict[str, Any]:
     """All candidates in turn, so that a disturbance hits all of them."""
     places = [viewpoint_of(camera) for camera in made_cameras(PLACES, WIDTH, HEIGHT)]
     candidates = {
-        "RGB only": (plain(exhibit), NEVER),
-        "half-width": (certified(exhibit, "half-width"), NEVER),
-        "RGB with gauge": (certified(exhibit, "RGB"), NEVER),
-        "upper": (certified(exhibit, "upper"), NEVER),
-        "half-width, adaptive": (certified(exhibit, "half-width"), BUDGET),
+        "RGB only": (plain(state), NEVER),
+        "half-width": (certified(state, "half-width"), NEVER),
+        "RGB with gauge": (certified(state, "RGB"), NEVER),
+        "upper": (certified(state, "upper"), NEVER),
+        "half-width, adaptive": (certified(state, "half-width"), BUDGET),
     }
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in candidates}
     for paint, budget in candidates.values():
@@ -163,7 +163,7 @@ def main() -> None:
     options = parser.parse_args()
 
     torch.set_num_threads(1)  # as the viewer does
-    exhibit = Exhibit.of(made_certificate(), None)
+    state = ViewerState.of(made_certificate(), None)
     result: dict[str, Any] = {
         "machine": describe_machine(),
         "gaussians": GAUSSIANS,
@@ -171,7 +171,7 @@ def main() -> None:
         "height": HEIGHT,
         "threads": native.threads(),
         "frames_a_round": options.frames,
-        "shown": measure(exhibit, options.rounds, options.frames),
+        "shown": measure(state, options.rounds, options.frames),
     }
     for name, row in result["shown"].items():
         print(f"  {name:22} {row['frames_per_second_median']:6.1f} a second")

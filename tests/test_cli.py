@@ -152,7 +152,7 @@ def test_ctrl_c_ends_a_command_at_once_and_says_what_is_kept():
     command.send_signal(signal.SIGINT)
     _, err = command.communicate(timeout=PATIENCE)
     assert command.returncode == 130
-    kept = "What is finished is kept: the same command goes on from there."
+    kept = "Finished steps are kept. Run the same command again to resume."
     assert err == f"splatcert: interrupted. {kept}\n"
 
 

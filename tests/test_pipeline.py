@@ -35,7 +35,7 @@ from splatcert.refusals import (
     WrongModelError,
     refuse_known_photos,
 )
-from splatcert.report.summary import words
+from splatcert.report.summary import closing_lines
 from splatcert.scales import named, training_views
 from splatcert.scales.paper import PaperScale
 from splatcert.scales.scale import FittedScale
@@ -171,7 +171,10 @@ def test_with_masks_the_promise_is_about_the_pixels_that_count(photos, model, tm
     assert ">= 90% of its pixels that count (masks) inside their boxes" in made.guarantee
     counted = made.record.guarantee.counted
     assert counted.masked_views == 1 and counted.share == pytest.approx(1 - 0.5 / len(HELD_OUT))
-    assert "on 1 of 12 calibration views; 95.8% of the pixels count" in words(made)["masks"]
+    assert (
+        "on 1 of 12 calibration views; 95.8% of the pixels count"
+        in closing_lines(made, tmp_path)["Masks"]
+    )
     folder = made.save(tmp_path / "cert")
     assert verify(folder).passed
     path = folder / "certificate.json"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The `splatcert` command: parse, run, and turn every ending into an exit code.
+"""The `splatcert` command: parse, run, and turn every outcome into an exit code.
 
 Only light modules are imported here; a command imports what it needs when it runs.
 """
@@ -26,13 +26,13 @@ from splatcert.console import visible
 from splatcert.errors import InputError
 
 DONE, OURS, INPUT, INTERRUPTED = 0, 1, 2, 130
-REMEDY = "Check the path, its permissions and the space on its disk."
-SMALLER = "Ask for a smaller --resolution, or close other programs."
+REMEDY = "Check the path, its permissions and the free disk space."
+SMALLER = "Use a smaller --resolution, or close other programs."
 
 DESCRIPTION = f"""Certified error bars for Gaussian splats {__version__}.
 
-From photographs to a certificate: train, certify, verify. A model of your own enters at
-certify. Completion of commands and options: splatcert --completion bash (or zsh)."""
+From photographs to a certificate: train, certify, verify. If you have a model, start with
+certify. Shell completion: splatcert --completion bash (or zsh, fish)."""
 SHELLS = ("bash", "zsh", "fish")
 
 COMMANDS = {
@@ -50,33 +50,34 @@ COMMANDS = {
     "bench": "splatcert_bench.commands:Bench",
     "results": "splatcert_bench.commands:Results",
 }
-"""Where each command is, by name: the core names the bench here and never imports it."""
+"""Where each command is defined; naming the bench here is not an import of it."""
 
 
-def _choices() -> Any:
-    """Every command as one type, for the parser."""
+def _choices(*, in_short: bool = False) -> Any:
+    """All commands as one type, for the parser; described in full, or by their first line."""
     kinds = []
     for name, home in COMMANDS.items():
         module, _, kind = home.partition(":")
         command = getattr(import_module(module), kind)
-        kinds.append(Annotated[command, tyro.conf.subcommand(name)])
+        summary = command.__doc__.split("\n\n")[0] if in_short else None
+        kinds.append(Annotated[command, tyro.conf.subcommand(name, description=summary)])
     return reduce(or_, kinds)
 
 
 def parse(arguments: Sequence[str]) -> Command:
-    """The command with its options; prints help or a complaint and exits otherwise.
+    """The command with its options; prints help or an error and exits otherwise.
 
-    The parser frames what an option's own check says in words about itself. That check's
-    message is raised as it is.
+    The parser wraps the message of an option's own check in one about itself. We raise the
+    original message instead.
     """
-    framed = io.StringIO()
+    framed, asked = io.StringIO(), list(arguments) or ["--help"]
     try:
         with redirect_stderr(framed):
             return tyro.cli(
-                _choices(),
+                _choices(in_short=asked[0] in ("-h", "--help")),
                 prog="splatcert",
                 description=DESCRIPTION,
-                args=list(arguments) or ["--help"],
+                args=asked,
                 config=(tyro.conf.FlagCreatePairsOff,),
             )
     except SystemExit as ending:
@@ -88,7 +89,7 @@ def parse(arguments: Sequence[str]) -> Command:
 
 
 def _behind(error: BaseException | None) -> InputError | None:
-    """The refusal of ours that made another program give up, if there is one."""
+    """Our own error among the causes of another one, if there is one."""
     while error is not None and not isinstance(error, InputError):
         error = error.__cause__ or error.__context__
     return error
@@ -104,17 +105,17 @@ def _explain_fault(error: Exception) -> None:
         return
     _complain(
         f"internal error: {type(error).__name__}: {error}\n"
-        "  This is a fault of splatcert, not of your input.\n"
-        "  Run it again with SPLATCERT_TRACEBACK=1 and report what it prints."
+        "  This is a bug in splatcert, not a problem with your input.\n"
+        "  Run the command again with SPLATCERT_TRACEBACK=1 and report its output."
     )
 
 
 def _print_completion(shell: Sequence[str]) -> int:
-    """The script that teaches a shell our commands and options."""
+    """Print a shell script that completes commands and options."""
     if len(shell) != 1 or shell[0] not in SHELLS:
         _complain(
-            f"--completion needs one of {', '.join(SHELLS)}.\n"
-            '  For this bash: eval "$(splatcert --completion bash)"'
+            f"--completion must be one of {', '.join(SHELLS)}.\n"
+            '  In bash: eval "$(splatcert --completion bash)"'
         )
         return INPUT
     with suppress(SystemExit):
@@ -130,7 +131,7 @@ def _perform(arguments: Sequence[str]) -> int:
         return _print_completion(arguments[1:])
     try:
         return _run(parse(arguments))
-    except SystemExit as ending:  # the parser has printed help or a complaint
+    except SystemExit as ending:  # the parser has printed help or an error
         return INPUT if ending.code else DONE
     except BrokenPipeError:
         raise
@@ -149,22 +150,22 @@ def _run(command: Command) -> int:
 
 
 def _refusal(error: Exception) -> str:
-    """Why the input cannot be used, in words."""
+    """The error message for input that cannot be used."""
     if isinstance(error, OSError):
-        # A disk, a permission, a name: the system's word, and nothing we could mend.
+        # A disk, a permission, a name: the system explains it best.
         return f"{error.filename or 'the system'}: {error.strerror or error}.\n  {REMEDY}"
     return f"not enough memory.\n  {SMALLER}" if isinstance(error, MemoryError) else str(error)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code of one invocation: 0 done, 2 the input's fault, 1 ours, 130 interrupted."""
+    """Exit code of one invocation: 0 success, 2 bad input, 1 a bug of ours, 130 interrupted."""
     try:
         status = _perform(sys.argv[1:] if arguments is None else arguments)
         sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader left, as `head` does. Python would complain once more at exit.
+        # The reader closed the pipe, as `head` does. Python would complain again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except Exception as error:
@@ -174,10 +175,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run() -> int:
-    """The program: as `main`, but gone at once after Ctrl-C, which is also how a viewer ends.
+    """The program: as `main`, but exits at once after Ctrl-C, which also ends the viewer.
 
-    Everything that must be put right has been, on the way here; to take down what torch has
-    loaded and to wait for a server's threads can need seconds.
+    All cleanup has happened by then; unloading torch and waiting for a server's threads could
+    take seconds.
     """
     pressed: list[int] = []
 

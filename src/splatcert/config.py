@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every knob, one frozen dataclass per stage. Standard library only, so help is instant.
+"""Every setting, one frozen dataclass per stage. Standard library only, so help is instant.
 
 A field's docstring is its help text on the command line.
 """
@@ -14,15 +14,15 @@ from typing import Literal
 from splatcert.errors import InputError
 
 REFERENCE_ITERATIONS = 30_000
-"""Length of the published schedules, to which all of ours are relative."""
+"""Length of the published schedules, to which ours are scaled."""
 
 
 class ConfigError(InputError):
-    """A setting out of its range."""
+    """A setting outside its range."""
 
 
 LARGEST_COUNT = 1_000_000
-"""Of splits and the like: beyond it is a slip of the pen."""
+"""Largest number of splits; more is most likely a typing error."""
 LARGEST_SEED = 2**32 - 1
 LARGEST_START, LARGEST_FOLDS = 10_000_000, 100
 
@@ -43,20 +43,20 @@ def _require_seed(seed: int) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
-    """How splats are fitted to photographs."""
+    """How to fit splats to photographs."""
 
     iterations: int = 7_000
-    """Steps, one photograph each. Schedules published for 30,000 are scaled to it."""
+    """Number of training steps, one photograph each. Published schedules are scaled to it."""
     density: Literal["fastgs", "vanilla"] = "fastgs"
     """Rule that adds and removes Gaussians."""
     max_gaussians: int = 1_000_000
-    """Hard limit; densification stops short of it."""
+    """Largest number of Gaussians."""
     sh_degree: int = 3
-    """Degree of the colour harmonics, reached one degree at a time."""
+    """Degree of the spherical harmonics for colour, reached one degree at a time."""
     seed: int = 0
-    """Of the initial jitter, the order of photographs and the splits."""
+    """Random seed for the initial jitter, the photo order and splitting Gaussians."""
     ssim_weight: float = 0.2
-    """Loss = (1 - w) L1 + w (1 - SSIM)."""
+    """Weight w of SSIM in the loss (1 - w) L1 + w (1 - SSIM)."""
     background: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """Colour behind the splats, RGB in [0, 1]."""
     coarse_to_fine: bool = False
@@ -64,7 +64,7 @@ class TrainConfig:
     antialiased: bool = False
     """Compensate opacities for the low-pass filter, as Mip-Splatting does."""
     random_points: int = 50_000
-    """Gaussians to start from where the scene has no sparse points."""
+    """Number of initial Gaussians if the scene has no sparse points."""
 
     def __post_init__(self) -> None:
         _require(self.iterations >= 1, f"iterations must be at least 1, got {self.iterations}")
@@ -88,31 +88,30 @@ class TrainConfig:
         _require_seed(self.seed)
 
     def scaled(self, published: int) -> int:
-        """A step of the published 30,000-step schedule, in ours."""
+        """A step of the published 30,000-step schedule, scaled to ours."""
         return max(1, round(published * self.iterations / REFERENCE_ITERATIONS))
 
 
 @dataclass(frozen=True, kw_only=True)
 class FieldConfig:
-    """How the residual field is fitted to training residuals (eq:spatial-fit)."""
+    """How to fit the residual field to training residuals (eq:spatial-fit)."""
 
     degree: int = 2
     """Degree of the field's directional basis."""
     ridge: float = 1.0
-    """Pull towards the prior, relative to the mean diagonal of the normal matrix."""
+    """Strength of the prior, relative to the mean diagonal of the normal matrix."""
     prior_quantile: float = 0.95
-    """The prior is a constant field at this quantile of the training residuals."""
+    """Quantile of the training residuals that the constant prior field takes."""
     max_steps: int = 30
     """Conjugate-gradient steps before the fit is reported as unconverged."""
     tolerance: float = 1e-3
     """Relative residual at which the fit has converged."""
     progress: float = 1e-3
-    """The fit also ends after two steps in a row that each lower its objective by less than
-    this share of what all steps have; 0 goes on to the tolerance."""
+    """Also stop after two steps that each gain less than this share of the total; 0 for never."""
     folds: int = 5
-    """Interleaved folds of training views, each described by what the others saw."""
+    """Number of interleaved folds of training views, each described by the other folds."""
     cache_mib: int = 1_500
-    """Memory for views kept prepared between conjugate-gradient steps."""
+    """Memory in MiB for views kept between conjugate-gradient steps."""
 
     def __post_init__(self) -> None:
         _require(0 <= self.degree <= 3, f"field degree must be 0 to 3, got {self.degree}")
@@ -135,23 +134,20 @@ class FieldConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class LearnConfig:
-    """How a view predictor is learned on source scenes."""
+    """How to train a view predictor on source scenes."""
 
     beta: str = "1/10"
-    """Share of a view's pixels that may miss; the target is built for it."""
+    """Share of a view's pixels that may lie outside their boxes, for which to train."""
     views: Literal["training", "held-out"] = "training"
-    """Source views to learn from. Held-out labels of a source scene make the predictor
-    unfit to certify that scene."""
+    """Source views to learn from. After held-out, the source scenes cannot be certified."""
     prior: Literal["magnitude", "flat"] = "flat"
-    """What views are taken to be before anything is learned: all alike, as in the paper, or
-    as difficult as the residual field is large in them."""
+    """Initial view difficulty: flat (equal, as in the paper) or the residual field's magnitude."""
     penalty: Literal["width", "rank"] = "width"
-    """What chooses the ridge penalty on scenes left out: the width of calibrated boxes, or how
-    well views are ranked, as in the paper."""
+    """Criterion for the ridge penalty: width of boxes, or rank of views (as in the paper)."""
     splits: int = 200
-    """Random splits that score a penalty and a pair of shrinkages."""
+    """Number of random splits that score a penalty and a pair of shrinkages."""
     seed: int = 0
-    """Of the splits."""
+    """Random seed for the splits."""
 
     def __post_init__(self) -> None:
         _require(
@@ -171,21 +167,20 @@ class LearnConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class CertifyConfig:
-    """What is certified, and how."""
+    """What to certify, and how."""
 
     alpha: str = "1/10"
-    """A new view may fall short of its pixel coverage with at most this probability."""
+    """Largest probability that a new view falls short of its pixel coverage."""
     beta: str = "1/10"
-    """Share of a view's pixels that may lie outside their boxes."""
+    """Largest share of a view's pixels that may lie outside their boxes."""
     unit: Literal["deployed", "batch"] = "deployed"
-    """Unit of the view factor: mean one over the training views, so that a camera's box
-    never depends on what else is asked, or over the query batch, as in the paper."""
+    """Unit of the view factor: mean one over training views (deployed) or the batch."""
     background: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """Colour behind the splats, RGB in [0, 1]."""
     splits: int = 200
-    """Random splits of the diagnostic estimate; the guarantee does not depend on them."""
+    """Number of random splits for the diagnostic estimate. Does not affect the guarantee."""
     seed: int = 0
-    """Of the diagnostic splits and the permutation test."""
+    """Random seed for the diagnostic splits and the permutation test."""
     field: FieldConfig = dataclasses.field(default_factory=FieldConfig)
 
     def __post_init__(self) -> None:
@@ -202,12 +197,12 @@ class CertifyConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportConfig:
-    """What a report shows of the views it is given."""
+    """What a report shows."""
 
     views: int = 7
-    """Views in the strip, evenly chosen from the easiest to the hardest."""
+    """Number of views to show, evenly chosen from easiest to hardest."""
     photos: bool = False
-    """Embed the photographs of these views as well. Think of who will read it."""
+    """Embed the photographs of these views as well; every reader can then see them."""
 
     def __post_init__(self) -> None:
         _require(1 <= self.views <= 40, f"a report shows 1 to 40 views, got {self.views}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What commands print and write: facts that wrap, progress, files that appear whole."""
+"""What commands print: labelled lines that wrap, tables, and progress."""
 
 from __future__ import annotations
 
@@ -7,92 +7,129 @@ import shutil
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from io import StringIO
 from typing import Any, TypeVar
 
+from splatcert.progress import Progress
+
 Item = TypeVar("Item")
-LABEL_WIDTH = 12
+LABEL_WIDTH = 14
 SECONDS_BETWEEN_LINES = 5.0
+PLAIN = str.maketrans({"≥": ">=", "≤": "<=", "°": " deg", "±": "+/-", "·": "-", "̃": "~"})
+"""For terminals whose encoding lacks these characters."""
 
 
 def visible(text: str) -> str:
-    """The same text with control characters spelt out: names in files may hold any.
+    """The same text with control characters escaped: names in files may hold any.
 
     A terminal would obey them, and clear itself or change what was printed before.
     """
     return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
 
 
+def columns() -> int:
+    """Width of the terminal; 80 where there is none."""
+    return max(shutil.get_terminal_size().columns, 40)
+
+
+def write(text: str) -> None:
+    """Print text in what the terminal's encoding has."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        text = text.translate(PLAIN).encode(encoding, "replace").decode(encoding)
+    print(text)
+
+
 def say(label: str, text: str) -> None:
     """Print one labelled fact, wrapped to the terminal, paths kept whole."""
-    margin = " " * (LABEL_WIDTH + 2)
-    print(
+    write(
         textwrap.fill(
             visible(text),
-            width=max(shutil.get_terminal_size().columns, 40),
-            initial_indent=f"  {label:<{LABEL_WIDTH}}",
-            subsequent_indent=margin,
+            width=columns(),
+            initial_indent=f"{label:<{LABEL_WIDTH}}",
+            subsequent_indent=" " * LABEL_WIDTH,
             break_long_words=False,
             break_on_hyphens=False,
         )
     )
 
 
+def say_all(facts: Mapping[str, str]) -> None:
+    """Print labelled facts, one after the other."""
+    for label, text in facts.items():
+        say(label, text)
+
+
+def show_table(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: Collection[str] = ()
+) -> None:
+    """Print an aligned table; columns named in `numbers` are flush right, long cells wrap."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for heading in headings:
+        side = "right" if heading in numbers else "left"
+        table.add_column(Text(heading), justify=side, vertical="top", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(visible(cell)) for cell in row))
+    console = Console(file=sys.stdout, width=columns(), highlight=False)
+    with console.capture() as drawn:
+        console.print(table)
+    for line in drawn.get().splitlines():
+        write(line.rstrip())
+
+
 def silent(wanted: bool = True) -> AbstractContextManager[object]:
-    """Nothing is printed meanwhile, if so wanted; progress is, because it goes elsewhere."""
+    """Print nothing meanwhile if `wanted`; progress still shows, because it goes to stderr."""
     return redirect_stdout(StringIO()) if wanted else nullcontext()
 
 
 def progress(items: Sequence[Item], doing: str) -> Iterator[Item]:
     """The items, with a bar on a terminal and an occasional line elsewhere."""
-    if sys.stderr.isatty():
-        from rich.console import Console
-        from rich.progress import track
-
-        console = Console(stderr=True)
-        yield from track(items, description=doing, console=console, transient=True)
-        return
-    spoken = time.monotonic()
-    for done, item in enumerate(items):
-        if time.monotonic() - spoken > SECONDS_BETWEEN_LINES:
-            print(f"{doing}: {done} of {len(items)}", file=sys.stderr, flush=True)
-            spoken = time.monotonic()
-        yield item
-
-
-Report = Callable[[str, int, int], None]
-"""Told what is going on, how much of it is done, and of how much."""
+    with stages() as on:
+        for done, item in enumerate(items):
+            on(doing, done, len(items))
+            yield item
 
 
 @contextmanager
-def stages() -> Iterator[Report]:
-    """A function to tell progress to: a bar for each stage on a terminal, else a line at times."""
+def stages() -> Iterator[Progress]:
+    """A `Progress` that shows a bar per stage on a terminal, and an occasional line elsewhere."""
     if not sys.stderr.isatty():
         yield _lines()
         return
+    from rich import progress as rich_progress
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    shown = (
+        rich_progress.TextColumn("{task.description}"),
+        rich_progress.BarColumn(),
+        rich_progress.MofNCompleteColumn(),
+        rich_progress.TimeRemainingColumn(),
+    )
+    with rich_progress.Progress(*shown, console=Console(stderr=True), transient=True) as bar:
         tasks: dict[str, Any] = {}
 
-        def report(doing: str, done: int, total: int) -> None:
+        def on(doing: str, done: int, total: int) -> None:
             if doing not in tasks:
                 tasks[doing] = bar.add_task(doing, total=total)
             bar.update(tasks[doing], completed=done, total=total)
 
-        yield report
+        yield on
 
 
-def _lines() -> Report:
-    spoken = [time.monotonic()]
+def _lines() -> Progress:
+    printed = [time.monotonic()]
 
-    def report(doing: str, done: int, total: int) -> None:
-        if time.monotonic() - spoken[0] > SECONDS_BETWEEN_LINES:
+    def on(doing: str, done: int, total: int) -> None:
+        if time.monotonic() - printed[0] > SECONDS_BETWEEN_LINES:
             print(f"{doing}: {done} of {total}", file=sys.stderr, flush=True)
-            spoken[0] = time.monotonic()
+            printed[0] = time.monotonic()
 
-    return report
+    return on

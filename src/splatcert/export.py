@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a certificate knows of every Gaussian, in files that other tools open."""
+"""Per-Gaussian columns of a certificate, and rules that select Gaussians by them."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ from splatcert.certificate.certificate import Certificate
 from splatcert.difficulty.factor import shrink
 from splatcert.errors import InputError
 from splatcert.field.sightings import Sightings
+from splatcert.progress import Progress, quiet
 from splatcert.splats.gaussians import Splats
 from splatcert.splats.harmonics import SH_CONSTANT, basis
 
 STORED = {
     "exposure": "E, sum of its weights over all training views and pixels",
-    "spread": "0 where it was photographed from one side only, towards 1 from all around",
-    "views_seen": "training views in which it makes up at least a quarter of a pixel",
-    "residual": "mean training residual of the pixels it shows in, RGB from 0 to 1",
-    "field_mean": "residual field carried by it, mean over all directions, RGB from 0 to 1",
-    "uncertainty": "certified half-width where it alone is seen as in training, in a view of "
-    "factor one, RGB from 0 to 1",
+    "spread": "0 if photographed from one direction only, towards 1 if from all around",
+    "views_seen": "training views in which it contributes at least a quarter of a pixel",
+    "residual": "mean training residual of the pixels it contributes to, RGB from 0 to 1",
+    "field_mean": "its residual field, mean over all directions, RGB from 0 to 1",
+    "uncertainty": "certified half-width of a pixel that shows only it, seen as in training, in "
+    "a view of factor one, RGB from 0 to 1",
 }
-"""Columns that are written, and what they mean."""
+"""Columns that are written, and their meaning."""
 RENDERED = {
     "opacity": "peak opacity, 0 to 1 (the file's own column of this name is its logit)",
     "scale_max": "largest standard deviation, in the capture's units",
@@ -43,18 +44,19 @@ RENDERED = {
     "y": "centre",
     "z": "centre",
 }
-"""Further names that a rule may use, and what they mean."""
+"""Further names that a rule may use, and their meaning."""
 
 
-def support_columns(
-    certificate: Certificate, report: Callable[[int], None] | None = None
-) -> dict[str, Tensor]:
-    """The columns of `STORED`, [N] each; every training camera is looked through once."""
-    observed, record = certificate.observed, certificate.record
+def support_columns(certificate: Certificate, on: Progress = quiet) -> dict[str, Tensor]:
+    """The columns of `STORED`, [N] each; renders every training camera once."""
+    observed, record = certificate.fitted, certificate.record
     support, field = observed.support, observed.field
-    cameras = [view.camera.camera() for view in record.training]
+    cameras = [view.camera for view in record.training]
     sightings = Sightings.of(
-        observed.splats, cameras, backend=record.renderer.backend, report=report
+        observed.splats,
+        cameras,
+        backend=record.renderer.backend,
+        report=lambda done: on("rendering training cameras", done, len(cameras)),
     )
     return {
         "exposure": support.exposure,
@@ -67,18 +69,18 @@ def support_columns(
 
 
 def uncertainty(certificate: Certificate) -> Tensor:
-    """Half-width q b~ of a pixel that shows one Gaussian from where training views were, [N].
+    """Half-width q b~ of a pixel that shows one Gaussian from its mean training direction, [N].
 
-    The shape's mean is that of a usual calibration view, and its view factor one.
+    The shape's mean is the median over calibration views; the view factor is one.
     """
-    observed = certificate.observed
+    observed = certificate.fitted
     coefficients = observed.field.coefficients
     towards = normalize(observed.support.direction.to(coefficients), dim=1)
     values = (coefficients * basis(towards, observed.field.degree)).sum(1)
     unseen = towards.norm(dim=1) == 0
     values = torch.where(unseen, coefficients[:, 0] * SH_CONSTANT, values)
     usual = float(np.median(certificate.views.held_out.field_means))
-    shape = shrink(values.clamp(min=0), usual, certificate.rule.lambda_b)
+    shape = shrink(values.clamp(min=0), usual, certificate.record.scale.shape)
     return shape * certificate.threshold
 
 
@@ -101,7 +103,7 @@ def with_columns(splats: Splats, stored: dict[str, Tensor]) -> Splats:
 
 
 def with_colours(splats: Splats, colours: Tensor) -> Splats:
-    """The same shapes in flat colours, [N, 3] in [0, 1], the same from every side."""
+    """The same shapes in flat colours, [N, 3] in [0, 1], equal from every direction."""
     sh = torch.zeros_like(splats.sh)
     sh[:, 0] = (colours.to(sh) - 0.5) / SH_CONSTANT
     return replace(splats, sh=sh)
@@ -124,14 +126,14 @@ COMPUTED: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Div: np.divide,
 }
 GRAMMAR = (
-    "  A rule compares columns and numbers (< <= > >= == !=), may compute with + - * /, and\n"
-    '  joins comparisons by and, or, not: "views_seen >= 3 and opacity > 0.05".'
+    "  A rule compares columns and numbers (< <= > >= == !=), may use + - * /, and combines\n"
+    '  comparisons with and, or, not: "views_seen >= 3 and opacity > 0.05".'
 )
 Values = NDArray[np.float64] | float
 
 
 class RuleError(InputError):
-    """A rule that cannot be understood."""
+    """A rule that cannot be parsed."""
 
 
 @dataclass(frozen=True)
@@ -143,15 +145,15 @@ class Rule:
 
     @classmethod
     def parse(cls, text: str) -> Rule:
-        """The rule of a text, refused where it is none."""
+        """Parse a rule, or refuse it."""
         if not text.strip():
             raise RuleError(f"the rule is empty.\n{GRAMMAR}")
         if len(text) > LONGEST:
-            raise RuleError(f"the rule has {len(text)} characters; at most {LONGEST} are read.")
+            raise RuleError(f"the rule has {len(text)} characters; at most {LONGEST} are allowed.")
         try:
             tree = ast.parse(text.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            raise RuleError(f"the rule {text!r} cannot be read.\n{GRAMMAR}") from None
+            raise RuleError(f"the rule {text!r} cannot be parsed.\n{GRAMMAR}") from None
         return cls(text, tree)
 
     def apply(self, columns: Mapping[str, NDArray[np.generic]]) -> NDArray[np.bool_]:
@@ -170,15 +172,15 @@ class Rule:
             return np.logical_not(self._truth(node.operand, columns))
         if isinstance(node, ast.Compare):
             return self._comparison(node, columns)
-        raise self._wrong(node, "is no comparison")
+        raise self._wrong(node, "is not a comparison")
 
     def _comparison(self, node: ast.Compare, columns: Mapping[str, NDArray[np.generic]]) -> Any:
-        """Also of several in a row, as in `1 < x < 2`."""
+        """One comparison, or a chain as in `1 < x < 2`."""
         sides = [self._value(side, columns) for side in (node.left, *node.comparators)]
         found = True
         for kind, left, right in zip(node.ops, sides[:-1], sides[1:], strict=True):
             if type(kind) not in COMPARED:
-                raise self._wrong(node, "is no comparison of numbers")
+                raise self._wrong(node, "is not a comparison of numbers")
             found = np.logical_and(found, COMPARED[type(kind)](left, right))
         return found
 
@@ -203,8 +205,8 @@ class Rule:
         near = get_close_matches(name, columns, n=1)
         hint = f" Did you mean {near[0]}?" if near else ""
         raise RuleError(
-            f"the rule names {name!r}, and there is no such column.{hint}\n"
-            f"  There are {', '.join(sorted(columns))}."
+            f"the rule names {name!r}, which is not a column.{hint}\n"
+            f"  Columns: {', '.join(sorted(columns))}."
         )
 
     def _wrong(self, node: ast.expr, why: str) -> RuleError:

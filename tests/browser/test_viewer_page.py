@@ -20,7 +20,7 @@ PlaywrightTimeout = api.TimeoutError
 
 from splatcert.viewer.landmarks import viewpoint_from  # noqa: E402
 from splatcert.viewer.serve import Server, serving  # noqa: E402
-from splatcert.viewer.shown import Exhibit  # noqa: E402
+from splatcert.viewer.shown import ViewerState  # noqa: E402
 from waiting import until  # noqa: E402
 
 WIDTH, HEIGHT = 1280, 800
@@ -31,18 +31,18 @@ CLICKED = {"x": 350, "y": 50, "width": 450, "height": 700}
 
 
 @pytest.fixture(scope="module")
-def exhibit() -> Exhibit:
+def state() -> ViewerState:
     photos = made_photos()
     certificate = certify(
         made_capture(photos), made_model(made_truth()), predictor=made_predictor()
     )
-    return Exhibit.of(certificate, made_capture(photos))
+    return ViewerState.of(certificate, made_capture(photos))
 
 
 @pytest.fixture
-def server(exhibit) -> Iterator[Server]:
+def server(state) -> Iterator[Server]:
     failures: list[Exception] = []
-    with serving(exhibit, "127.0.0.1", 0, failures.append) as running:
+    with serving(state, "127.0.0.1", 0, failures.append) as running:
         yield running
     assert not failures
 
@@ -81,12 +81,12 @@ def away_from_palette(pixels: np.ndarray) -> float:
     return float(np.linalg.norm(some - palette()[None].astype(float), axis=2).min(axis=1).mean())
 
 
-def frustum_pixels(server: Server, exhibit: Exhibit) -> Iterator[tuple[float, float]]:
+def frustum_pixels(server: Server, state: ViewerState) -> Iterator[tuple[float, float]]:
     """Where frusta of calibration views are on the page, inside their faces."""
     (client,) = server.get_clients().values()
     window = viewpoint_from(client.camera).camera(WIDTH * HEIGHT)
-    for view in exhibit.views:
-        depth = 0.5 * 0.025 * exhibit.extent
+    for view in state.views:
+        depth = 0.5 * 0.025 * state.extent
         point = view.camera.centre + depth * view.camera.forward
         (pixel,), (distance,) = window.project(point[None])
         x, y = pixel * (WIDTH, HEIGHT) / (window.width, window.height)
@@ -94,9 +94,9 @@ def frustum_pixels(server: Server, exhibit: Exhibit) -> Iterator[tuple[float, fl
             yield x, y
 
 
-def clicked(page, server: Server, exhibit: Exhibit) -> bool:
+def clicked(page, server: Server, state: ViewerState) -> bool:
     """Click on a frustum where it is now; whether a card of its view comes up."""
-    x, y = next(frustum_pixels(server, exhibit))
+    x, y = next(frustum_pixels(server, state))
     page.mouse.move(x, y)
     page.mouse.click(x, y)
     try:
@@ -106,12 +106,15 @@ def clicked(page, server: Server, exhibit: Exhibit) -> bool:
     return all(page.get_by_text(name, exact=True).is_visible() for name in ("Photo", "Render"))
 
 
-def test_the_page_shows_moves_and_answers(page, seen, server, exhibit):
+def test_the_page_shows_moves_and_answers(page, seen, server, state):
     sight = Sight(page)
     page.goto(server.address)
     page.locator("[data-factor]").wait_for()
     frusta = page.get_by_role("checkbox", name="calibration views")
-    assert sight.fact("mode") == "RGB" and sight.fact("support") in ("in support", "out of support")
+    assert sight.fact("mode") == "RGB" and sight.fact("support") in (
+        "in distribution",
+        "out of distribution",
+    )
 
     # The picture follows the camera; without frusta, which the browser itself draws.
     frusta.uncheck()
@@ -146,9 +149,9 @@ def test_the_page_shows_moves_and_answers(page, seen, server, exhibit):
     bare = sight.at_rest(CLICKED)
     frusta.check()
     until(lambda: not np.array_equal(sight.canvas(CLICKED), bare))
-    until(lambda: clicked(page, server, exhibit))
+    until(lambda: clicked(page, server, state))
     (client,) = server.get_clients().values()
-    places = [view.camera.centre for view in exhibit.views if view.role == "calibration"]
+    places = [view.camera.centre for view in state.views if view.role == "calibration"]
     until(lambda: any(np.allclose(client.camera.position, place, atol=1e-3) for place in places))
 
     assert not seen.errors

@@ -19,7 +19,7 @@ from certified_capture import HELD_OUT
 from splatcert import cli, load_certificate, load_splats
 from splatcert.commands.render import Render
 from splatcert.frames import film
-from splatcert.report.colours import WidthBar
+from splatcert.report.colours import WidthScale
 from splatcert.scene.readers.camera_files import write_cameras
 from splatcert.storage.png import to_pixels
 from waiting import PATIENCE, until
@@ -43,7 +43,7 @@ def views(certified, tmp_path_factory) -> Path:
 def boxes(certified):
     certificate = load_certificate(certified, load_splats(certified.parent / "model.ply"))
     record = next(v for v in certificate.record.calibration if v.name == HELD_OUT[2])
-    return certificate.predict(record.camera), WidthBar.of(certificate)
+    return certificate.predict(record.camera), WidthScale.of(certificate)
 
 
 def test_float_maps_are_the_boxes_to_the_bit(views, boxes):
@@ -92,7 +92,7 @@ def test_the_film_is_h264_that_browsers_play(views):
         first, *rest = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
     assert len(rest) == len(HELD_OUT) - 1
     rows = json.loads((views / "frames.json").read_text())
-    sheet = film.Film(views, rows, WidthBar(255)).frame(rows[0])
+    sheet = film.Film(views, rows, WidthScale(255)).frame(rows[0])
     panel = (slice(0, 200), slice(0, 320))
     assert np.abs(first[panel].astype(int) - sheet[panel]).mean() < 8  # render, left
 
@@ -111,13 +111,13 @@ def test_a_stopped_rendering_goes_on(certified, tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(CertifiedFrames, "write", two)
     assert render(certified, out, "--no-film") == 130
-    assert "the same command goes on" in capsys.readouterr().err
+    assert "same command again to resume" in capsys.readouterr().err
     monkeypatch.setattr(CertifiedFrames, "write", write)
     (out / f"rgb/{Path(made[0]).stem}.png").unlink()  # lost, so made again
     assert render(certified, out, "--no-film") == 0
-    assert "1 were there already" in capsys.readouterr().out
+    assert "1 were already finished" in capsys.readouterr().out
     assert render(certified, out, "--no-film") == 0
-    assert f"{len(HELD_OUT)} were there already" in capsys.readouterr().out
+    assert f"{len(HELD_OUT)} were already finished" in capsys.readouterr().out
 
 
 def test_ctrl_c_ends_a_rendering_between_two_frames(certified, tmp_path):
@@ -179,7 +179,7 @@ def test_without_the_encoder_all_but_the_film_is_written(certified, tmp_path, mo
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        (["--background", "0", "0", "0"], "has its background"),
+        (["--background", "0", "0", "0"], "fixes its background"),
         (["--cameras", "nowhere.json"], "no such file"),
         (["--cameras", "orbti"], "orbti: no such file or folder. Did you mean orbit?"),
         (["--model", "nowhere.ply"], "nowhere.ply"),

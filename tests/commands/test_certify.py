@@ -65,14 +65,15 @@ def test_it_states_the_guarantee_in_words(place, tmp_path, capsys):
     said = flat(capsys.readouterr().out)
     for fact in (
         "24 training, 12 held-out photos; index % 3 == 0 of the sorted names held out",
-        "predictor none: every view has factor 1, the shape counts by lambda_b = 1/2",
-        "calibrated 12 views, threshold = 12th smallest of 12 scores",
-        "guarantee a new exchangeable view has >= 90% of its pixels inside their boxes with "
-        "probability >= 90%",
-        "width mean half-width 0.0",
-        "assumes a new view is exchangeable with the calibration views",
-        "estimate no part of the guarantee: over 200 random splits with 11 calibration views",
-        "check it splatcert verify",
+        f"Certificate {tmp_path / 'cert'}",
+        "Guarantee With probability ≥ 90%, ≥ 90% of the pixels of a new view lie inside their "
+        "boxes.",
+        "Applies to views exchangeable with the 12 held-out photos it was calibrated on",
+        "Predictor none: every view has factor 1",
+        "of 255 on average, the same in every view",
+        "% of test views covered over 200 random splits",
+        "Notes ",
+        f"Next splatcert report {tmp_path / 'cert'} splatcert view {tmp_path / 'cert'}",
     ):
         assert fact in said
     left = {path.name for path in (tmp_path / "cert").iterdir()}
@@ -114,12 +115,16 @@ def test_photos_have_the_sums_that_any_tool_computes(place, made):
 def test_verify_alone_and_from_scratch(place, made, capsys):
     assert cli.main(["verify", str(made)]) == 0
     said = flat(capsys.readouterr().out)
-    assert "seal unbroken" in said and "again, by conformal risk control" in said
+    assert "seal ok unbroken" in said
+    assert "recomputation not checkable requires --data and --model" in said
+    assert "Verdict valid by itself: all 14 checks passed" in said
+    assert cli.main(["verify", str(made), "--verbose"]) == 0
+    assert "again, by conformal risk control" in flat(capsys.readouterr().out)
     inputs = ["--data", str(place / "capture"), "--model", str(place / "model.ply")]
-    assert cli.main(["verify", str(made), *inputs, "--threads", "1"]) == 0
+    assert cli.main(["verify", str(made), *inputs, "--threads", "1", "--verbose"]) == 0
     said = flat(capsys.readouterr().out)
     assert "all 12 recomputed from scratch, within 0.0e+00" in said
-    assert "follows from these photos and this model" in said
+    assert "it follows from these photos and this model" in said and "checkable" not in said
     assert cli.main(["verify", str(made), *inputs, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["passed"] is True
 
@@ -132,7 +137,7 @@ def test_verify_rejects_an_edited_certificate(made, tmp_path, capsys):
     path.write_text(json.dumps(content))
     assert cli.main(["verify", str(folder)]) == 2
     printed = capsys.readouterr()
-    assert "FAILED: an entry was changed after sealing" in flat(printed.out)
+    assert "failed an entry was changed after sealing" in flat(printed.out)
     assert "3 of 14 checks failed (seal, threshold, second road)" in printed.err
     assert cli.main(["inspect", str(folder)]) == 2
     assert "has been edited" in capsys.readouterr().err
@@ -188,7 +193,13 @@ def test_verify_needs_both_or_none(made, capsys):
 def test_inspect_says_what_a_certificate_is(made, capsys):
     assert cli.main(["inspect", str(made)]) == 0
     said = flat(capsys.readouterr().out)
-    for fact in ("certificate of capture", "400 Gaussians", "splatcert-cpu", "at 60x40 pixels"):
+    for fact in (
+        "Scene capture",
+        "400 Gaussians",
+        "splatcert-cpu",
+        "at 60x40 pixels",
+        "Guarantee With",
+    ):
         assert fact in said
     assert cli.main(["inspect", str(made), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["kind"] == "certificate"
@@ -198,12 +209,17 @@ def test_learning_and_certifying_with_what_was_learned(place, made, tmp_path, ca
     learned = tmp_path / "new" / "predictor.json"
     assert cli.main(["learn", str(made), "-o", str(learned), "--splits", "20"]) == 0
     said = flat(capsys.readouterr().out)
-    for fact in ("scene views rank corr. a b~", "capture 24 ", "lambda_a", "from training views"):
+    for fact in (
+        "scene views rank corr. a b~",
+        "capture 24 ",
+        "lambda_a",
+        "Trained on training views",
+    ):
         assert fact in said
     options = [*EVERY_THIRD, "--predictor", str(learned)]
     assert certify(place, tmp_path / "cert", *options) == 0
     said = flat(capsys.readouterr().out)
-    assert "learned on 1 scenes" in said and "origin unknown" not in said
+    assert "Guarantee With probability" in said and "origin unknown" not in said
     content = json.loads(learned.read_text())
     del content["card"]["scenes"][0]["hashes"]
     (tmp_path / "nameless.json").write_text(json.dumps(content))
@@ -227,9 +243,10 @@ def test_a_predictor_of_these_held_out_labels_is_refused(place, made, tmp_path, 
 def test_too_few_views_say_how_many_are_missing_and_are_no_failure(place, tmp_path, capsys):
     assert certify(place, tmp_path / "cert") == 0
     said = flat(capsys.readouterr().out)
-    assert "calibrated 5 views of the 9 needed, threshold infinite" in said
+    assert "Guarantee None: 5 calibration views cannot certify alpha = 1/10" in said
     assert "Hold out at least 4 more views, or ask for alpha >= 1/6" in said
-    assert "not seen the held-out photos is assumed: the file does not say" in said
+    assert "Half-width" not in said
+    assert "Held out Assumed: the model file does not say which photos it was trained on" in said
     assert cli.main(["verify", str(tmp_path / "cert")]) == 0
 
 
@@ -240,9 +257,9 @@ def test_splits_without_a_finite_threshold_are_no_estimate(place, tmp_path, caps
     options = ["--holdout", str(tmp_path / "names.txt"), "--alpha", "1/15"]
     assert certify(place, tmp_path / "cert", *options) == 0
     said = flat(capsys.readouterr().out)
-    assert "calibrated 15 views, threshold = 15th smallest" in said
+    assert "the 15 held-out photos it was calibrated on" in said
     assert (
-        "estimate none: a split calibrates on 11 of the 15 views, and alpha = 1/15 needs 14 for a "
+        "Estimate none: a split calibrates on 11 of the 15 views, and alpha = 1/15 needs 14 for a "
         "finite threshold" in said
     )
     assert "nan" not in said and "inf " not in said
@@ -279,7 +296,11 @@ def test_a_run_of_splatcert_train_brings_its_own_split_and_size(place, tmp_path,
     assert cli.main(["certify", capture, str(run), "-o", str(tmp_path / "cert"), "--json"]) == 0
     known = json.loads(capsys.readouterr().out)
     assert known["scene"]["sizes"] == {"30x20": 36} and known["views"]["calibration"] == 12
-    assert cli.main(["verify", str(tmp_path / "cert")]) == 0
+    assert cli.main(["inspect", str(tmp_path / "cert")]) == 0
+    said = flat(capsys.readouterr().out)
+    assert "splatcert train had already used 12 held-out photos (images/000.png" in said
+    assert "nobody used them to choose the model or its settings" in said
+    assert cli.main(["verify", str(tmp_path / "cert"), "--verbose"]) == 0
     said = flat(capsys.readouterr().out)
     assert "photos of 12 held-out views (images/000.png, images/003.png" in said
     assert "handed out before, for evaluation by splatcert train, says its run folder" in said
@@ -418,14 +439,14 @@ def test_a_report_finds_its_model_and_capture(place, made, tmp_path, capsys):
     model, data = ["--model", str(place / "model.ply")], ["--data", str(place / "capture")]
     for folder, options, kinds, told in (
         (made, [], ["render", "misses"], ""),
-        (made, ["--alone"], [], "without pictures"),
-        (lost, [], [], "without pictures"),
-        (lost, model, ["render"], "without misses"),
+        (made, ["--alone"], [], "Left out pictures"),
+        (lost, [], [], "Left out pictures"),
+        (lost, model, ["render"], "Left out misses"),
         (lost, [*model, *data], ["render", "misses"], ""),
     ):
         assert report(folder, *options, "-o", str(tmp_path / "page.html")) == 0
         said = flat(capsys.readouterr().out)
-        assert f"report {tmp_path / 'page.html'}" in said and told in said
+        assert f"Report {tmp_path / 'page.html'}" in said and told in said
         page = (tmp_path / "page.html").read_text(encoding="utf-8")
         shown = [kind for kind in ("render", "misses") if f'data-kind="{kind}"' in page]
         assert shown == kinds
@@ -443,15 +464,15 @@ def test_a_report_lies_beside_its_certificate(made, tmp_path, capsys):
 
 def test_a_report_can_suggest_photographs(made, tmp_path):
     assert report(made, "--suggest", "2", "--views", "1", "-o", str(tmp_path / "page.html")) == 0
-    assert "of it on surfaces that" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert ">photos that see it</th>" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--data", "capture"], "--data needs --model"),
-        (["--photos"], "--photos needs --data and --model"),
-        (["--suggest", "3"], "--suggest needs --model"),
+        (["--data", "capture"], "--data requires --model"),
+        (["--photos"], "--photos requires --data and --model"),
+        (["--suggest", "3"], "--suggest requires --model"),
         (["--views", "0"], "a report shows 1 to 40 views, got 0"),
         (["-o", "no/such/folder/page.html"], "cannot write no/such/folder/page.html"),
         (["--model", "absent.ply"], "no such file"),

@@ -13,7 +13,7 @@ from plyfile import PlyData
 
 from splatcert import cli, load_certificate, load_splats, open_view
 from splatcert.export import STORED
-from splatcert.report.colours import WidthBar
+from splatcert.report.colours import WidthScale
 
 RULE = "views_seen >= 3 and uncertainty < 0.2 and opacity > 0.05"
 
@@ -44,7 +44,7 @@ def test_usual_columns_are_untouched_and_the_rest_follow(exported, certified, ce
 
 
 def test_views_seen_counts_the_views_one_by_one(exported, certificate):
-    seen = np.zeros(len(certificate.observed.splats), dtype=int)
+    seen = np.zeros(len(certificate.fitted.splats), dtype=int)
     for view in certificate.record.training:
         camera = view.camera
         ones = torch.ones(camera.height, camera.width, 1)
@@ -65,7 +65,7 @@ def test_baked_colours_are_those_of_the_scale(exported, certificate):
     baked, rows = load_splats(exported / "uncertainty.ply"), table(exported / "support.ply")
     assert not baked.sh[:, 1:].any()
     colours = baked.sh[:, 0].numpy() * 0.28209479177387814 + 0.5
-    expected = WidthBar.of(certificate).colours(rows["uncertainty"]) / 255
+    expected = WidthScale.of(certificate).colours(rows["uncertainty"]) / 255
     np.testing.assert_allclose(colours, expected, atol=1e-6)
     assert Image.open(exported / "legend.png").size[0] > 256
 
@@ -80,8 +80,8 @@ def test_the_rule_keeps_what_it_says_and_tells_how_many_go(exported, certified, 
     assert cli.main(words) == 0
     gone = len(whole) - chosen.sum()
     said = " ".join(capsys.readouterr().out.split())
-    assert f"{chosen.sum()} Gaussians; {gone} go ({gone / len(whole):.1%})" in said
-    assert "the certificate is not about its renders" in said
+    assert f"{chosen.sum()} Gaussians; {gone} removed ({gone / len(whole):.1%})" in said
+    assert "the certificate does not cover its renders" in said
     assert cli.main([*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["kept"] == chosen.sum()
 
@@ -89,9 +89,9 @@ def test_the_rule_keeps_what_it_says_and_tells_how_many_go(exported, certified, 
 @pytest.mark.parametrize(
     ("rule", "named"),
     [
-        ("views > 3", "no such column. Did you mean views_seen?"),
-        ("opacity > 2", "no Gaussian of 400 satisfies"),
-        ("import os", "cannot be read"),
+        ("views > 3", "not a column. Did you mean views_seen?"),
+        ("opacity > 2", "none of 400 Gaussians satisfies"),
+        ("import os", "cannot be parsed"),
     ],
 )
 def test_a_rule_that_cannot_be_used_leaves_nothing(certified, tmp_path, rule, named, capsys):

@@ -17,7 +17,7 @@ from splatcert.storage.png import to_pixels
 def test_a_capture_in_words(capture, capsys):
     assert cli.main(["inspect", str(capture)]) == 0
     printed = capsys.readouterr().out
-    for fact in ("transforms", "7 for training, 2 held out", "split       ", "48x32 pixels"):
+    for fact in ("transforms", "7 for training, 2 held out", "Split         ", "48x32 pixels"):
         assert fact in printed
 
 
@@ -60,7 +60,7 @@ def test_a_folder_that_is_neither(tmp_path, capsys):
     assert cli.main(["inspect", str(tmp_path)]) == 2
     message = capsys.readouterr().err
     assert "no model found inside (holiday.txt)" in message
-    assert "It is no capture" in message
+    assert "It is not a capture" in message
     assert message.count("\n") <= 5
 
 
@@ -87,7 +87,7 @@ def test_a_list_of_cameras(camera_list, capsys):
 def test_a_certificate_says_where_its_model_is(certified, capsys):
     assert cli.main(["inspect", str(certified)]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert f"model file {certified.parent / 'model.ply'}" in said
+    assert f"Model file {certified.parent / 'model.ply'}" in said
     assert f"splatcert render {certified} -o DIR" in said
 
 
@@ -100,8 +100,8 @@ def test_a_run_of_splatcert_train_is_named_and_an_unfinished_one_told(tmp_path, 
     (run / "train.json").write_text(json.dumps({"request": request, "result": {"seconds": 1}}))
     assert cli.main(["inspect", str(run)]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "trained by splatcert train on 2 photos, long side 48" in said
-    assert "held out 1 photos, a.png" in said
+    assert "Trained by splatcert train on 2 photos, long side 48" in said
+    assert "Held out 1 photo, a.png" in said
     (run / "train.json").write_text(json.dumps({"request": request, "result": None}))
     assert cli.main(["inspect", str(run)]) == 2
     assert "a run that is not finished" in capsys.readouterr().err
@@ -112,7 +112,7 @@ def test_a_predictor_says_where_it_was_learned(name, capsys):
     path = PREDICTORS / f"{name}.json"
     assert cli.main(["inspect", str(path)]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert "playroom" in told and "left out while learning: one scene at a time" in told
+    assert "playroom" in told and "left out in training: one scene at a time" in told
     assert cli.main(["inspect", str(path), "--json"]) == 0
     known = json.loads(capsys.readouterr().out)
     assert known["kind"] == "predictor" and known["card"]["views"] == "held-out"
@@ -121,5 +121,5 @@ def test_a_predictor_says_where_it_was_learned(name, capsys):
 def test_a_predictor_without_a_card_is_shown_as_one(tmp_path, capsys):
     made_predictor().save(tmp_path / "mine.json")
     assert cli.main(["inspect", str(tmp_path / "mine.json")]) == 0
-    assert "nobody knows where it was learned" in " ".join(capsys.readouterr().out.split())
+    assert "its training scenes are unknown" in " ".join(capsys.readouterr().out.split())
     assert cli.main(["inspect", str(tmp_path / "mine.json"), "--data", str(tmp_path)]) == 2

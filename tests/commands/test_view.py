@@ -59,7 +59,7 @@ def test_a_port_in_use_is_named_before_anything_is_loaded(capsys):
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (["--host", "no.such.host.invalid"], "is no address of this machine"),
+        (["--host", "no.such.host.invalid"], "is not an address of this machine"),
         (["--host", "192.0.2.1"], "cannot listen on 192.0.2.1"),
         (["--port", "70000"], "from 0 to 65535"),
         (["--port", "-1"], "from 0 to 65535"),
@@ -130,7 +130,7 @@ def test_it_serves_its_page_alone_and_ends_with_ctrl_c(stored, heeds_ctrl_c):
         while not said or "Ctrl-C" not in said[-1]:
             said.append(process.stdout.readline())
             assert said[-1], said
-        address = next(line.split()[1] for line in said if line.split()[0] == "page")
+        address = next(line.split()[1] for line in said if line.split()[0] == "Page")
         assert address.startswith("http://127.0.0.1:")
         with urlopen(address) as answer:
             assert b"<html" in answer.read(1000)

@@ -61,5 +61,5 @@ def test_nothing_else_can_be_said(text):
 
 
 def test_an_unknown_name_lists_those_that_exist():
-    with pytest.raises(RuleError, match=r"Did you mean opacity\?\n  There are opacity, views_seen"):
+    with pytest.raises(RuleError, match=r"Did you mean opacity\?\n  Columns: opacity, views_seen"):
         Rule.parse("opactiy > 0.5").apply(COLUMNS)

@@ -69,8 +69,8 @@ def test_it_says_what_is_gained(gap, found):
     assert found[0].half_width == pytest.approx(float(predicted.half_width.mean()), rel=1e-6)
     assert found[0].support == predicted.support
     words = found[0].why()
-    assert words.startswith(f"half-width {found[0].half_width:.3f} against a median of ")
-    assert "degrees off at best" in words or "no photo shows" in words
+    assert words.startswith(f"half-width {found[0].half_width:.3f} (median {found[0].usual:.3f})")
+    assert "nearest view" in words or "no photo shows" in words
     alike = replace(found[0], half_width=found[0].usual)
     assert "as in every view" in alike.why()
 
@@ -101,7 +101,7 @@ def test_the_command_writes_cameras_that_open_elsewhere(gap, tmp_path, capsys):
     words = ["suggest", str(tmp_path / "cert"), "--count", "3", "-o", str(out)]
     assert cli.main(words) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "1." in said and "half-width" in said
+    assert "rank start from move half-width nearest view photos that see it" in said
     by_list, by_colmap = read_cameras(out / "cameras.json"), read_cameras(out / "sparse/0")
     stored = json.loads((out / "suggestions.json").read_text())["suggestions"]
     assert len(stored) == 3 and set(by_list) == set(by_colmap)

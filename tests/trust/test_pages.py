@@ -112,10 +112,10 @@ def test_words_of_the_viewer_are_escaped(valid):
     pytest.importorskip("viser", reason="viser is not installed: pip install splatcert[view]")
     from splatcert.deploy import open_certificate
     from splatcert.viewer import html
-    from splatcert.viewer.shown import Exhibit
+    from splatcert.viewer.shown import ViewerState
 
-    exhibit = Exhibit.of(open_certificate(valid / "cert"), None)
-    view = exhibit.views[0]
+    state = ViewerState.of(open_certificate(valid / "cert"), None)
+    view = state.views[0]
     words = html.card_words(type(view)(**{**vars(view), "name": ATTACK}), ATTACK, 1.0)
     assert "<script" not in words and "<img" not in words and "&lt;script" in words
 
@@ -127,11 +127,11 @@ def address(valid):
     from splatcert.commands.view import View
     from splatcert.deploy import open_certificate
     from splatcert.viewer.serve import serving
-    from splatcert.viewer.shown import Exhibit
+    from splatcert.viewer.shown import ViewerState
 
     host = View(certificate=valid).host
-    exhibit = Exhibit.of(open_certificate(valid / "cert"), None)
-    with serving(exhibit, host, 0, print) as server:
+    state = ViewerState.of(open_certificate(valid / "cert"), None)
+    with serving(state, host, 0, print) as server:
         yield server.get_host(), server.get_port()
 
 

@@ -10,12 +10,21 @@ import numpy as np
 import pytest
 
 from certified_capture import HELD_OUT, NAMES, made_capture
-from splatcert.report.colours import WidthBar, WidthScale, palette
+from splatcert.report.colours import WidthScale, palette
 from splatcert.viewer.colours import UNBOUNDED, colour_of, coloured
-from splatcert.viewer.frame import MISSED, Look, Mode, boxes_at, draw, make_card, picture, to_bytes
+from splatcert.viewer.frame import (
+    MISSED,
+    DisplayMode,
+    Mode,
+    boxes_at,
+    draw,
+    make_card,
+    picture,
+    to_bytes,
+)
 from splatcert.viewer.known_views import known_views, photo_of
 from splatcert.viewer.levels import StoredLevels
-from splatcert.viewer.shown import Exhibit
+from splatcert.viewer.shown import ViewerState
 from splatcert.viewer.viewpoint import viewpoint_of
 
 
@@ -27,8 +36,8 @@ def views(certificate):
 SCALE = WidthScale(64)
 
 
-def looking(certificate, mode: Mode) -> Look:
-    return Look(mode, certificate.threshold, SCALE)
+def looking(certificate, mode: Mode) -> DisplayMode:
+    return DisplayMode(mode, certificate.threshold, SCALE)
 
 
 @pytest.fixture(scope="module")
@@ -84,15 +93,15 @@ def test_colours_are_absolute():
 
 def test_scales_hold_what_is_usual_and_stay_finite(certificate):
     widest = certificate.threshold * max(view.factor for view in certificate.record.calibration)
-    shown = Exhibit.of(certificate, None)
+    shown = ViewerState.of(certificate, None)
     assert 255 * widest <= shown.view_scale.top <= shown.pixel_scale.top
     promise = replace(certificate.record.guarantee, threshold=float("inf"))
     unbounded = replace(certificate, record=replace(certificate.record, guarantee=promise))
-    assert Exhibit.of(unbounded, None).view_scale.top <= 255
+    assert ViewerState.of(unbounded, None).view_scale.top <= 255
 
 
 def test_pages_and_files_have_one_scale(certificate):
-    assert WidthBar.of(certificate).top == Exhibit.of(certificate, None).pixel_scale.top
+    assert WidthScale.of(certificate).top == ViewerState.of(certificate, None).pixel_scale.top
 
 
 def test_every_view_has_its_role_and_its_difficulty(certificate, views):
@@ -131,7 +140,7 @@ def test_another_photograph_than_the_certified_one_is_not_shown(
     name = NAMES[1]
     scene = made_capture((cameras, {**pictures, name: 1 - pictures[name]}))
     card = make_card(certificate, views[name], promise, scene)
-    assert card.photo is None and "not the one that was certified" in card.words
+    assert card.photo is None and "differs from the certified one" in card.words
 
 
 def test_without_a_capture_a_card_says_how_to_get_one(certificate, views, promise):

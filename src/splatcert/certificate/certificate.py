@@ -24,6 +24,7 @@ from splatcert.certificate.record import Guarantee, Record
 from splatcert.conformal.boxes import Boxes, Flag
 from splatcert.conformal.calibrate import threshold_of
 from splatcert.conformal.levels import Level, parse_level
+from splatcert.difficulty.predictor import ViewPredictor
 from splatcert.difficulty.rule import FactorRule
 from splatcert.difficulty.views_file import SceneViews
 from splatcert.errors import InputError
@@ -110,6 +111,11 @@ class Certificate:
         return FactorRule.of(scale.parameters) if scale.name == "paper" else None
 
     @property
+    def predictor(self) -> ViewPredictor | None:
+        """The frozen view predictor; None where every view has factor one, or its own way."""
+        return None if self.rule is None else self.rule.predictor
+
+    @property
     def training_factors(self) -> NDArray[np.float64]:
         """a_v of the training views, each described by the other folds, [T]."""
         table = self.views.training
@@ -136,15 +142,20 @@ class Certificate:
         return frozenset(v.pose for v in (*self.record.calibration, *self.record.unlabelled))
 
     @overload
-    def predict(self, camera: Camera) -> Boxes: ...
+    def predict(self, camera: Camera, *, preview_of: Camera | None = None) -> Boxes: ...
     @overload
     def predict(self, camera: Sequence[Camera]) -> list[Boxes]: ...
-    def predict(self, camera: Camera | Sequence[Camera]) -> Boxes | list[Boxes]:
-        """Boxes for one camera or several, each as if it were asked alone."""
+    def predict(
+        self, camera: Camera | Sequence[Camera], *, preview_of: Camera | None = None
+    ) -> Boxes | list[Boxes]:
+        """Boxes for one camera or several, each as if it were asked alone.
+
+        A coarser `preview_of` a camera is flagged by the size of that camera.
+        """
         if not isinstance(camera, Camera):
             return [self.predict(one) for one in camera]
         scaled = self._predicting()(camera)
-        flag = self.flag(scaled.descriptor, camera)
+        flag = self.flag(scaled.descriptor, preview_of or camera)
         return Boxes.of_render(scaled.center, scaled.shape(), scaled.factor, self.threshold, flag)
 
     def flag(self, descriptor: NDArray[np.float64], camera: Camera) -> Flag:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One module per command: a dataclass of options whose `run` does the work."""
+"""One module per command: a dataclass of options with a `run` method; shared options here."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
 import tyro
 
@@ -16,34 +16,50 @@ if TYPE_CHECKING:
     from splatcert.scene.scene import Scene
 
 
+HOLDOUT = (
+    "Photos to hold out: every N-th by name, those listed in a file, the split that the capture's "
+    "format stores, or none. auto: the model's split, else the format's, else every 8th photo."
+)
+
+
 class Command(Protocol):
-    """Parsed options that know what to do."""
+    """Parsed options that can be run."""
 
     def run(self) -> None:
-        """Do it; raise `InputError` when the input is at fault."""
+        """Run the command; raise `InputError` if the input is at fault."""
         ...
 
 
 def what_is_kept(command: Command) -> str:
-    """What an interrupted command leaves to go on from: its `interrupted`, if it has one."""
-    return getattr(command, "interrupted", "Nothing half-written was left behind: run it again.")
+    """What an interrupted command leaves to resume from: its `interrupted`, if it has one."""
+    return getattr(command, "interrupted", "No partial output was left behind. Run it again.")
+
+
+def unset(metavar: str, *aliases: str) -> Any:
+    """An option whose help text names its default, because its value is None."""
+    return tyro.conf.arg(metavar=metavar, aliases=aliases, help_behavior_hint="")
+
+
+def require_threads(count: int) -> None:
+    """Refuse a negative number of threads."""
+    if count < 0:
+        raise OptionError(f"--threads must be 0 or more, got {count}.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class EngineOptions:
-    """Which renderer, and how much of the machine it may use."""
+    """Renderer and number of threads."""
 
     backend: Literal["cpu", "reference", "cuda"] = "cpu"
-    """Renderer: native code on all cores, plain torch, or gsplat on a GPU."""
+    """Renderer: cpu (native code), reference (plain torch) or cuda (gsplat on a GPU)."""
     threads: int = 0
-    """Threads of the cpu renderer; 0 means all cores. Pixels do not depend on it."""
+    """Threads of the cpu renderer; 0 means all cores. Does not affect the pixels."""
 
     def __post_init__(self) -> None:
-        if self.threads < 0:
-            raise OptionError(f"--threads must be 0 or more, got {self.threads}.")
+        require_threads(self.threads)
 
     def start(self) -> str:
-        """Set it up and say in words what will render."""
+        """Set the renderer up; returns its description."""
         if self.backend != "cpu":
             return {"reference": "reference (plain torch)", "cuda": "cuda (gsplat)"}[self.backend]
         from splatcert.raster import native
@@ -55,29 +71,28 @@ class EngineOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class CaptureOptions:
-    """How the capture is read."""
+    """How to read the capture."""
 
-    holdout: Annotated[str, tyro.conf.arg(metavar="N|FILE|format|none")] = "auto"
-    """Every N-th photo by name, a list file, the format's own split, or none of them."""
-    images: Annotated[str | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """Folder of photographs, such as images_4."""
-    resolution: Annotated[str | None, tyro.conf.arg(metavar="SIZE")] = None
-    """Longest side in pixels (640) or a factor (1/2)."""
+    holdout: Annotated[str, tyro.conf.arg(metavar="N|FILE|format|none", help=HOLDOUT)] = "auto"
+    images: Annotated[str | None, unset("FOLDER")] = None
+    """Folder of photographs, such as images_4. Default: the capture's own."""
+    resolution: Annotated[str | None, unset("SIZE")] = None
+    """Longest side in pixels (640) or a factor (1/2). Default: as trained, else as stored."""
 
     @property
     def split(self) -> Holdout:
-        """The split as `load_scene` takes it."""
+        """The split in the form `load_scene` takes."""
         if self.holdout.isdecimal():
             return int(self.holdout)
         return None if self.holdout == "none" else self.holdout
 
     @property
     def names_photos(self) -> bool:
-        """Whether held-out photos are named in a file, one by one."""
+        """Whether a file names the held-out photos one by one."""
         return isinstance(self.split, str) and self.split not in ("auto", "format")
 
     def load(self, path: Path) -> Scene:
-        """The scene as asked for."""
+        """Load the scene with these options."""
         from splatcert.scene.load import load_scene
 
         return load_scene(path, holdout=self.split, images=self.images, resolution=self.resolution)
@@ -85,21 +100,20 @@ class CaptureOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class CertificateOptions:
-    """Where a certificate's model is, and how much of the machine may be used."""
+    """Where to find a certificate's model and capture, and number of threads."""
 
-    model: Annotated[Path | None, tyro.conf.arg(metavar="MODEL")] = None
-    """The certificate's model, where it is no longer where it was."""
-    data: Annotated[Path | None, tyro.conf.arg(metavar="DATA")] = None
-    """Its capture; needed where the model is in its trainer's own frame."""
+    model: Annotated[Path | None, unset("MODEL")] = None
+    """Path to the certified model, if it has moved."""
+    data: Annotated[Path | None, unset("DATA")] = None
+    """Path to the capture, if it has moved. Places a model in its trainer's own frame."""
     threads: int = 0
-    """Threads of the cpu renderer; 0 means all cores. Results do not depend on it."""
+    """Threads of the cpu renderer; 0 means all cores. Does not affect the results."""
 
     def __post_init__(self) -> None:
-        if self.threads < 0:
-            raise OptionError(f"--threads must be 0 or more, got {self.threads}.")
+        require_threads(self.threads)
 
     def start(self) -> None:
-        """Set the threads."""
+        """Set the number of threads."""
         from splatcert.raster import native
 
         native.set_threads(self.threads)

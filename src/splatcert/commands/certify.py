@@ -12,9 +12,9 @@ from warnings import catch_warnings, simplefilter
 
 import tyro
 
-from splatcert.commands import CaptureOptions, EngineOptions
+from splatcert.commands import CaptureOptions, EngineOptions, unset
 from splatcert.config import CertifyConfig, FieldConfig
-from splatcert.console import say, stages
+from splatcert.console import say, say_all, stages
 
 if TYPE_CHECKING:
     from splatcert.capture import Capture
@@ -24,48 +24,49 @@ if TYPE_CHECKING:
 
 Colour = tuple[float, float, float]
 
+PREDICTOR = (
+    "View predictor: a file written by splatcert learn; default, strict (trained without "
+    "Mip-NeRF 360) or reverse (trained without Tanks & Temples and Deep Blending); or none."
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Certify:
     """Calibrate error bars for a model on the held-out photos of its capture.
 
-    The certificate's folder is the only state. Run the same command again after an
-    interruption: it goes on, to the same certificate.
+    Safe to interrupt: run the same command again to resume.
     """
 
     interrupted: ClassVar[str] = (
-        "A residual field that was already fitted is kept: the same command goes on from there."
+        "A fitted residual field is kept. Run the same command again to resume."
     )
 
     data: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")]
     """Capture: COLMAP, transforms.json or Blender folder."""
     model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
-    """Run of splatcert train, PLY file, Inria folder, gsplat .pt or nerfstudio .ckpt."""
+    """Model: run of splatcert train, PLY file, Inria folder, gsplat .pt or nerfstudio .ckpt."""
     output: Annotated[Path, tyro.conf.arg(aliases=["-o"], metavar="CERT")]
-    """Folder of the certificate."""
+    """Folder to write the certificate to."""
     alpha: Annotated[str, tyro.conf.arg(metavar="LEVEL")] = "1/10"
-    """A new view may fall short with at most this probability: 1/10, 0.1 or 10%."""
+    """Largest probability that a new view falls short of its pixel coverage: 1/10, 0.1 or 10%."""
     beta: Annotated[str, tyro.conf.arg(metavar="LEVEL")] = "1/10"
-    """Share of a view's pixels that may lie outside their boxes."""
-    predictor: Annotated[str, tyro.conf.arg(metavar="FILE|NAME|none")] = "default"
-    """View predictor: a file of splatcert learn; one in the package (default; strict, without
-    Mip-NeRF 360; reverse, without Tanks & Temples and Deep Blending); or none."""
+    """Largest share of a view's pixels that may lie outside their boxes."""
+    predictor: Annotated[str, tyro.conf.arg(metavar="FILE|NAME|none", help=PREDICTOR)] = "default"
     scale: Literal["paper", "constant"] = "paper"
     """Scale of the boxes before calibration: the paper's, or the same width everywhere."""
     unit: Literal["deployed", "batch"] = "deployed"
-    """Unit of the view factor: a camera's box never depends on what else is asked
-    (deployed), or the paper's mean over the query batch, which covers that batch only."""
-    background: Annotated[Colour | None, tyro.conf.arg(metavar="R G B")] = None
-    """Colour behind the splats, 0 to 1. Unless told: the model's, the capture's, black."""
+    """Unit of the view factor. batch, as in the paper, covers only the held-out views."""
+    background: Annotated[Colour | None, unset("R G B")] = None
+    """Colour behind the splats, 0 to 1. Default: the model's, else the capture's, else black."""
     splits: int = 200
-    """Random splits of the diagnostic estimate; the guarantee does not depend on them."""
+    """Number of random splits for the diagnostic estimate. Does not affect the guarantee."""
     seed: int = 0
-    """Of the diagnostic splits and the permutation test."""
+    """Random seed for the diagnostic splits and the permutation test."""
     field: FieldConfig = setting(default_factory=FieldConfig)
     capture: tyro.conf.OmitArgPrefixes[CaptureOptions] = setting(default_factory=CaptureOptions)
     engine: tyro.conf.OmitArgPrefixes[EngineOptions] = setting(default_factory=EngineOptions)
     json: bool = False
-    """Print one JSON object instead of words."""
+    """Print one JSON object instead of text."""
 
     def run(self) -> None:
         """Open the capture, certify, write, and state the guarantee."""
@@ -74,7 +75,7 @@ class Certify:
         from splatcert.conformal.levels import parse_level
         from splatcert.deploy import remember_places
         from splatcert.pipeline import certify
-        from splatcert.report.summary import words
+        from splatcert.report.summary import closing_lines
         from splatcert.storage.whole import owned_folder
 
         for name in ("alpha", "beta"):
@@ -91,13 +92,12 @@ class Certify:
         )
         scale, instead = self._scale(capture.scene)
         if not self.json:
-            for label, text in opened_words(capture, self.model).items():
-                say(label, text)
-            say("back end", engine)
+            say_all(opened_words(capture, self.model))
+            say("Back end", engine)
             if instead:
-                say("predictor", instead)
+                say("Predictor", instead)
         with owned_folder(self.output, "certifying"), stages() as on, catch_warnings():
-            simplefilter("ignore", CalibrationTooSmall)  # it is told below, in words
+            simplefilter("ignore", CalibrationTooSmall)  # the closing lines say so
             certificate = certify(
                 capture,
                 scale=scale,
@@ -111,10 +111,7 @@ class Certify:
         if self.json:
             print(json.dumps(facts(certificate, self.output), indent=2))
             return
-        for label, text in words(certificate).items():
-            say(label, text)
-        say("wrote", f"{self.output}/certificate.json and the files beside it")
-        say("check it", f"splatcert verify {self.output} --data {self.data} --model {self.model}")
+        say_all(closing_lines(certificate, self.output))
 
     def _config(self) -> CertifyConfig:
         return CertifyConfig(
@@ -152,12 +149,12 @@ def opened_words(capture: Capture, model: Path) -> dict[str, str]:
     photos = f"{len(scene.training)} training, {len(scene.held_out)} held-out photos"
     colour = " ".join(f"{c:g}" for c in capture.background)
     told = {
-        "capture": f"{photos}; {capture.split}",
-        "model": f"{model}, {len(capture.splats):,} Gaussians",
+        "Capture": f"{photos}; {capture.split}",
+        "Model": f"{model}, {len(capture.splats):,} Gaussians",
     }
     if capture.placement is not None:
-        told["frame"] = capture.placement.words()
-    return {**told, "background": f"{colour}, {capture.background_from}"}
+        told["Frame"] = capture.placement.words()
+    return {**told, "Background": f"{colour}, {capture.background_from}"}
 
 
 def facts(certificate: Certificate, folder: Path) -> dict[str, Any]:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`splatcert demo`: from photographs to a certificate, with no data but our own."""
+"""`splatcert demo`: the whole pipeline on bundled photographs."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -16,53 +16,59 @@ from splatcert.commands.certify import Certify, facts
 from splatcert.commands.report import Report
 from splatcert.commands.train import Train, run_facts
 from splatcert.config import TrainConfig
-from splatcert.console import say, silent
+from splatcert.console import progress, say, silent
 from splatcert.storage.whole import output_folder
 
 if TYPE_CHECKING:
+    from splatcert.camera import Camera
     from splatcert.certificate.certificate import Certificate
+    from splatcert.storage.png import Pixels
 
 PHOTOGRAPHS = Path(__file__).parents[1] / "demo_data" / "still_life"
-"""Path-traced by `tools/demo_scene`: COLMAP poses, points and 96 photographs."""
+"""COLMAP poses, points and 96 photographs, path-traced by `tools/demo_scene`."""
 HOLDOUT = "5"
 """Every 5th photograph: at alpha = 1/10 the threshold is then not the worst score."""
 STEPS, GAUSSIANS, RESOLUTION = 3_000, 40_000, None
 """Enough for pictures of this size, in little more than a minute on two cores."""
+GAP, CAPTION_HEIGHT, FONT_SIZE = 12, 24, 14
+"""Sizes in the picture of certified views, in pixels."""
+STEP_BACK = 0.4
+"""In scene extents: just beyond what the calibration views showed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Demo:
-    """Train splats on photographs that come with splatcert, certify them, and look.
+    """Run the whole pipeline on bundled photographs: train, certify, report.
 
-    Takes about three minutes on two cores. Stopped, it goes on where it was when the same
-    command is given again.
+    Takes about three minutes on two cores. Safe to interrupt: run the same command again to
+    resume.
     """
 
-    interrupted: ClassVar[str] = "What is finished is kept: the same command goes on from there."
+    interrupted: ClassVar[str] = "Finished steps are kept. Run the same command again to resume."
 
     output: Annotated[Path, tyro.conf.arg(aliases=["-o"], metavar="FOLDER")] = Path(
         "splatcert-demo"
     )
-    """Folder for photographs, model, certificate and pictures."""
+    """Folder to write photographs, model, certificate and pictures to."""
     engine: tyro.conf.OmitArgPrefixes[EngineOptions] = field(default_factory=EngineOptions)
     json: bool = False
-    """Print one JSON object instead of words."""
+    """Print one JSON object instead of text."""
 
     def run(self) -> None:
-        """Copy, train, certify, look; each step says what it leaves."""
+        """Copy, train, certify, report; each step prints what it wrote."""
         with silent(self.json):
             left = self._perform(output_folder(self.output))
         if self.json:
             print(json.dumps(left, indent=2))
 
     def _perform(self, folder: Path) -> dict[str, Any]:
-        """All four steps; what they leave, for scripts."""
+        """Run all four steps; returns what they wrote, for scripts."""
         photos, run, certified = (folder / name for name in ("still-life", "run", "certificate"))
-        say("1 of 4", "photographs of a still life, path-traced by us; some are blurred or noisy")
+        say("Step 1 of 4", "copy 96 path-traced photographs of a still life, some blurred or noisy")
         copy_photographs(photos)
-        say("photos", f"{photos}/images")
+        say("Photos", f"{photos}/images")
 
-        say("2 of 4", "splats, fitted to four photographs in five; the rest is held out")
+        say("Step 2 of 4", "train splats on four photographs in five; hold out the rest")
         Train(
             data=photos,
             output=run,
@@ -71,10 +77,10 @@ class Demo:
             threads=self.engine.threads,
         ).run()
 
-        say("3 of 4", "error bars, calibrated on the held-out photographs")
+        say("Step 3 of 4", "certify: calibrate error bars on the held-out photographs")
         Certify(data=photos, model=run, output=certified, engine=self.engine).run()
 
-        say("4 of 4", "what has come of it")
+        say("Step 4 of 4", "report")
         return {
             "kind": "demo",
             "path": str(folder),
@@ -84,21 +90,19 @@ class Demo:
         }
 
     def _show(self, photos: Path, run: Path, certified: Path) -> dict[str, Any]:
-        from splatcert.certificate.store import load_certificate
-        from splatcert.report.sheet import save_sheet
+        from splatcert.deploy import load_certificate
         from splatcert.splats.files import load_splats
 
         certificate = load_certificate(certified, load_splats(run))
         sheet = self.output / "certified.png"
         save_sheet(sheet, certificate)
-        for label, text in meaning(certificate).items():
-            say(label, text)
-        say("look at", f"{sheet}: renders beside their error bars")
+        say("In words", meaning(certificate))
+        say("Picture", f"{sheet}: renders beside their half-widths")
         inputs = CertificateOptions(model=run, data=photos, threads=self.engine.threads)
         Report(certificate=certified, inputs=inputs).run()
-        say("splats", f"{run}/splats.ply opens in any splat viewer")
-        say("certificate", f"{certified}: splatcert verify, splatcert view")
-        say("next", "the same with photographs of your own: splatcert train, splatcert certify")
+        say("Splats", f"{run}/splats.ply, which opens in any splat viewer")
+        say("Certificate", f"{certified}: try splatcert verify and splatcert view")
+        say("Next", "use your own photographs: splatcert train, splatcert certify")
         return {
             "certificate": facts(certificate, certified),
             "picture": str(sheet),
@@ -107,7 +111,7 @@ class Demo:
 
 
 def copy_photographs(target: Path) -> None:
-    """The capture in the package, copied to where its user can see and keep it."""
+    """Copy the bundled capture to where the user can see and keep it."""
     if target.exists():
         return
     aside = target.with_name(f".{target.name}.part")
@@ -116,23 +120,75 @@ def copy_photographs(target: Path) -> None:
     aside.rename(target)
 
 
-def meaning(certificate: Certificate) -> dict[str, str]:
-    """The guarantee once more, as one would tell it to somebody else."""
+def meaning(certificate: Certificate) -> str:
+    """The guarantee as one would explain it to somebody else."""
     from splatcert.conformal.levels import in_percent
 
     factors = [view.factor for view in certificate.record.calibration]
     views, width = len(factors), 255 * certificate.threshold * sum(factors) / len(factors)
-    told = {
-        "in words": (
-            f"take a new photograph from a place like those of the {views} held-out ones: with "
-            f"probability {in_percent(1 - certificate.alpha)} or more, at least "
-            f"{in_percent(1 - certificate.beta)} of its pixels differ from the render by no more "
-            f"than their error bar, on average {width:.0f} of 255 steps of a colour"
+    return (
+        f"Take a new photograph from a place like those of the {views} held-out ones. With "
+        f"probability {in_percent(1 - certificate.alpha)} or more, at least "
+        f"{in_percent(1 - certificate.beta)} of its pixels differ from the render by no more than "
+        f"their error bar, which is {width:.0f} of 255 colour levels on average."
+    )
+
+
+def save_sheet(path: Path, certificate: Certificate) -> None:
+    """Save four views, each as render and half-width, in one colour scale."""
+    import numpy as np
+
+    from splatcert.report.colours import WidthScale
+    from splatcert.storage.png import save_png, to_pixels
+
+    scale, rows = WidthScale.of(certificate), []
+    for caption, camera in progress(list(chosen_views(certificate).items()), "rendering"):
+        boxes = certificate.predict(camera)
+        state = "out of distribution" if boxes.flag and not boxes.flag.inside else "in distribution"
+        widths = scale.colours(boxes.half_width.numpy())
+        rows.append(
+            pair(f"{caption} · {state}", to_pixels(boxes.center.numpy()), widths, scale.top)
         )
+    save_png(path, np.vstack([np.hstack(rows[:2]), np.hstack(rows[2:])]))
+
+
+def chosen_views(certificate: Certificate) -> dict[str, Camera]:
+    """The easiest, the median and the hardest calibration view, and one outside the capture.
+
+    Hard views are those that needed wide boxes, predicted or not: a score would not tell.
+    """
+    views = certificate.views
+    needed = views.oracle("held-out", certificate.beta, certificate.record.scale.shape)
+    width = dict(zip(views.held_out.names, needed, strict=True))
+    ranked = sorted(certificate.record.calibration, key=lambda view: width[view.name])
+    hardest = ranked[-1].camera
+    return {
+        "easiest held-out view": ranked[0].camera,
+        "median held-out view": ranked[len(ranked) // 2].camera,
+        "hardest held-out view": hardest,
+        "outside the capture": stepped_back(hardest, STEP_BACK * certificate.record.scene.extent),
     }
-    if certificate.rule.predictor is None:
-        told["view factor"] = (
-            "a = 1 in every view: this package carries no view predictor yet, so bars are as "
-            "wide in easy views as in hard ones"
-        )
-    return told
+
+
+def stepped_back(camera: Camera, distance: float) -> Camera:
+    """The same camera, moved backwards along its viewing axis."""
+    pose = camera.world_to_camera.copy()
+    pose[2, 3] += distance
+    return replace(camera, world_to_camera=pose)
+
+
+def pair(caption: str, picture: Pixels, widths: Pixels, top: int) -> Pixels:
+    """Two pictures side by side under their captions."""
+    import numpy as np
+    from PIL import Image, ImageDraw, ImageFont
+
+    from splatcert.storage.png import INK, PAPER
+
+    height, width = picture.shape[:2]
+    sheet = Image.new("RGB", (2 * width + GAP, height + CAPTION_HEIGHT + GAP), PAPER)
+    draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(size=FONT_SIZE)
+    captions = (caption, f"half-width: 0 (dark) to {top} of 255 or more (light)")
+    for column, (words, pixels) in enumerate(zip(captions, (picture, widths), strict=True)):
+        draw.text((column * width + 6, 4), words, fill=INK, font=font)
+        sheet.paste(Image.fromarray(pixels), (column * width, CAPTION_HEIGHT))
+    return np.asarray(sheet)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from splatcert.commands import CertificateOptions
+from splatcert.commands import CertificateOptions, unset
 from splatcert.console import say, stages
 from splatcert.errors import OptionError
 from splatcert.storage.whole import output_folder
@@ -29,30 +29,30 @@ COLUMNS = "columns.json"
 
 @dataclass(frozen=True, kw_only=True)
 class Export:
-    """Write PLY copies that say how well each Gaussian is known.
+    """Write PLY copies of the model with the uncertainty of every Gaussian.
 
-    One has support and uncertainty as further columns, which viewers ignore; one shows the
-    uncertainty as colour; and with --keep one holds only the Gaussians that satisfy a rule.
+    support.ply has support and uncertainty as extra columns, which viewers ignore.
+    uncertainty.ply shows uncertainty as colour. With --keep, kept.ply has only the Gaussians
+    that satisfy a rule.
     """
 
     certificate: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="CERT")]
-    """Folder that splatcert certify wrote."""
+    """Folder written by splatcert certify."""
     output: Annotated[Path, tyro.conf.arg(aliases=["-o"], metavar="DIR")]
-    """Folder for the files."""
-    keep: Annotated[str | None, tyro.conf.arg(metavar="RULE")] = None
-    """Also write the Gaussians that satisfy a rule on columns, such as
-    "views_seen >= 3 and uncertainty < 0.2 and opacity > 0.05"."""
+    """Folder to write the files to."""
+    keep: Annotated[str | None, unset("RULE")] = None
+    """Rule for kept.ply, such as "views_seen >= 3 and uncertainty < 0.2"."""
     inputs: tyro.conf.OmitArgPrefixes[CertificateOptions] = field(
         default_factory=CertificateOptions
     )
     json: bool = False
-    """Print one JSON object instead of words."""
+    """Print one JSON object instead of text."""
 
     def run(self) -> None:
-        """Compute the columns, write the copies, and say how many Gaussians each has."""
+        """Compute the columns, write the copies, and print what they hold."""
         from splatcert.deploy import open_certificate
         from splatcert.export import STORED, Rule, rule_columns, support_columns, with_columns
-        from splatcert.report.colours import WidthBar
+        from splatcert.report.colours import WidthScale
         from splatcert.splats.files import save_ply
         from splatcert.storage.png import save_png
         from splatcert.storage.whole import write_text_whole
@@ -60,22 +60,18 @@ class Export:
         rule = None if self.keep is None else Rule.parse(self.keep)
         self.inputs.start()
         certificate = open_certificate(self.certificate, self.inputs.model, self.inputs.data)
-        splats = certificate.observed.splats
-        if rule is not None:  # a name that does not exist is told before the work
+        splats = certificate.fitted.splats
+        if rule is not None:  # an unknown name is refused before the work
             names = rule_columns(splats, {name: splats.means[:, 0] for name in STORED})
             rule.apply(_arrays(names))
         folder = output_folder(self.output)
-        total = len(certificate.record.training)
-        with stages() as report:
-            stored = support_columns(
-                certificate,
-                lambda done: report("looking through the training cameras", done, total),
-            )
+        with stages() as on:
+            stored = support_columns(certificate, on)
         chosen = None
         if rule is not None:
             chosen = rule.apply(_arrays(rule_columns(splats, stored)))
             refuse_empty(chosen, rule.text)
-        scale = WidthBar.of(certificate)
+        scale = WidthScale.of(certificate)
         full = with_columns(splats, stored)
         save_ply(full, folder / SUPPORT)
         save_ply(self._coloured(splats, stored["uncertainty"], scale), folder / COLOURED)
@@ -100,7 +96,7 @@ class Export:
     ) -> None:
         from splatcert.export import STORED
 
-        count = len(certificate.observed.splats)
+        count = len(certificate.fitted.splats)
         kept = None if chosen is None else int(chosen.sum())
         medians = {name: float(column.double().median()) for name, column in stored.items()}
         if self.json:
@@ -118,25 +114,29 @@ class Export:
             }
             print(json.dumps(content, indent=2))
             return
-        say("model", f"{count:,} Gaussians of {certificate.record.scene.name}")
-        say("columns", f"{self.output}/{SUPPORT} has {', '.join(STORED)} beside the usual ones")
-        say("median", ", ".join(f"{name} {value:.4g}" for name, value in medians.items()))
-        say("colours", f"{self.output}/{COLOURED}, from 0 to {top:g}; the key is {LEGEND}")
+        say("Model", f"{count:,} Gaussians of {certificate.record.scene.name}")
+        say("Columns", f"{self.output}/{SUPPORT}, with {', '.join(STORED)} added")
+        say("Medians", ", ".join(f"{name} {value:.4g}" for name, value in medians.items()))
+        say("Colours", f"{self.output}/{COLOURED}, from 0 to {top:g}; legend in {LEGEND}")
         if kept is not None:
             gone = count - kept
             say(
-                "kept",
-                f"{kept:,} Gaussians; {gone:,} go ({gone / count:.1%}): {self.output}/{KEPT}",
+                "Kept",
+                f"{self.output}/{KEPT}: {kept:,} Gaussians; {gone:,} removed ({gone / count:.1%})",
             )
-            say("mind", "the kept model is another one: the certificate is not about its renders")
+            say(
+                "Note",
+                "the filtered model is a different model; the certificate does not cover its "
+                "renders",
+            )
 
 
 def refuse_empty(chosen: NDArray[np.bool_], rule: str) -> None:
-    """A rule that nothing satisfies makes no model."""
+    """Refuse a rule that no Gaussian satisfies."""
     if not chosen.any():
         raise OptionError(
-            f"no Gaussian of {len(chosen):,} satisfies {rule!r}.\n"
-            "  Nothing was written. Without --keep, the medians of all columns are printed."
+            f"none of {len(chosen):,} Gaussians satisfies {rule!r}.\n"
+            "  Nothing was written. Run without --keep to see the medians of all columns."
         )
 
 

@@ -17,42 +17,42 @@ from splatcert.errors import OptionError
 
 @dataclass(frozen=True, kw_only=True)
 class Learn:
-    """Learn how hard a view is from scenes that have been certified; print its card.
+    """Train a view predictor on certified scenes, and print its card.
 
-    Labels of training views are learned from unless told otherwise, so that every source
-    scene can still be certified with the result.
+    By default only training views are used, so that every source scene can still be certified
+    with the result.
     """
 
     sources: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="CERT|VIEWS")]
-    """Certificates, or their views.npz."""
+    """Certificates to learn from, or their views.npz."""
     output: Annotated[Path, tyro.conf.arg(aliases=["-o"], metavar="FILE")]
-    """The predictor, a JSON file."""
+    """JSON file to write the predictor to."""
     config: tyro.conf.OmitArgPrefixes[LearnConfig] = field(default_factory=LearnConfig)
     json: bool = False
     """Print the predictor's card as JSON instead of a table."""
 
     def run(self) -> None:
-        """Read the views, learn, write, and show the card."""
-        from splatcert.difficulty.learn import learn_predictor
+        """Read the views, train, write, and print the card."""
         from splatcert.difficulty.views_file import SceneViews
-        from splatcert.report.predictor_card import read_card, show
+        from splatcert.pipeline import learn
+        from splatcert.report.describe import show_predictor
 
         if not self.sources:
-            raise OptionError("give at least one certificate or views.npz to learn from.")
+            raise OptionError("pass at least one certificate or views.npz to learn from.")
         scenes = [SceneViews.load(views_file(path)) for path in self.sources]
-        predictor = learn_predictor(scenes, self.config)
+        predictor = learn(scenes, self.config)
         self.output.parent.mkdir(parents=True, exist_ok=True)
         predictor.save(self.output)
         if self.json:
             print(json.dumps({**predictor.card, "sha256": predictor.sha256}, indent=2))
             return
-        show(predictor, read_card(predictor.card))
-        say("wrote", str(self.output))
-        say("use it", f"splatcert certify DATA MODEL -o CERT --predictor {self.output}")
+        show_predictor(predictor)
+        say("Wrote", str(self.output))
+        say("Next", f"splatcert certify DATA MODEL -o CERT --predictor {self.output}")
 
 
 def views_file(path: Path) -> Path:
-    """The per-view numbers of a certificate's folder, or the file itself."""
+    """The views.npz in a certificate's folder, or the file itself."""
     from splatcert.certificate.store import VIEWS
 
     return path / VIEWS if path.is_dir() else path

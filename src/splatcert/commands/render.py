@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`splatcert render`: pictures of a model, or of a certificate with an error bar at every pixel."""
+"""`splatcert render`: pictures of a model, or of a certificate with a box at every pixel."""
 
 from __future__ import annotations
 
@@ -12,80 +12,75 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import tyro
 
-from splatcert.commands import EngineOptions
-from splatcert.console import progress, say
+from splatcert.commands import EngineOptions, unset
+from splatcert.console import progress, say, say_all
 from splatcert.errors import OptionError
 from splatcert.storage.whole import output_folder
 
 if TYPE_CHECKING:
-    from splatcert.frames.writer import Job
-    from splatcert.report.colours import WidthBar
+    from splatcert.frames.job import FrameRequest, Job
+    from splatcert.report.colours import WidthScale
 
 Colour = tuple[float, float, float]
 Row = dict[str, Any]
 LONGEST_NAME = 200
-"""Bytes of a file's name; systems allow 255, and suffixes are added."""
+"""Bytes of a file name; systems allow 255, and suffixes are added."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Render:
     """Render a model, or a certificate with its boxes, from any cameras.
 
-    A model gives one PNG a view. A certificate gives colour, box edges and half-width as
-    pictures and as numbers, a table of all frames, and a film that shows render and
-    half-width side by side. Run the same command again after an interruption: frames that
-    are done are kept.
+    For a model, writes one PNG per view. For a certificate, writes colour, box edges and
+    half-width as pictures and as numbers, a table of all frames, and a film of render and
+    half-width side by side. Safe to interrupt: run the same command again to resume.
     """
 
-    interrupted: ClassVar[str] = "Finished frames are kept: the same command goes on from there."
+    interrupted: ClassVar[str] = "Finished frames are kept. Run the same command again to resume."
 
     path: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="CERT|MODEL")]
-    """Certificate, or a model: PLY file, Inria folder, gsplat .pt or nerfstudio .ckpt."""
+    """Certificate, or model: PLY file, Inria folder, gsplat .pt or nerfstudio .ckpt."""
     output: Annotated[Path, tyro.conf.arg(aliases=["-o"], metavar="DIR")]
-    """Folder for the pictures."""
+    """Folder to write the pictures to."""
     cameras: Annotated[str, tyro.conf.arg(metavar="WHICH|FILE")] = "held-out"
-    """Views of the capture (held-out, training, all), a path (orbit around or spline through
-    the training cameras), or a file: cameras.json, transforms.json, COLMAP folder."""
-    model: Annotated[Path | None, tyro.conf.arg(metavar="MODEL")] = None
-    """The certificate's model, where it is no longer where it was."""
-    data: Annotated[Path | None, tyro.conf.arg(metavar="DATA")] = None
-    """Capture of a model: its cameras, and its frame. A certificate knows its own cameras."""
-    resolution: Annotated[str | None, tyro.conf.arg(metavar="SIZE")] = None
-    """Longest side in pixels (1600) or a factor (1/2). Unless told, a certificate is rendered
-    at most as large as it was certified."""
-    seconds: float | None = None
-    """Length of a path; unless told, by the length of the way."""
-    fps: int | None = None
-    """Frames per second: 30 along a path, 4 for single views, unless told."""
+    """Cameras: held-out, training, all, orbit, spline, or a file or COLMAP folder of cameras."""
+    model: Annotated[Path | None, unset("MODEL")] = None
+    """Path to the certified model, if it has moved."""
+    data: Annotated[Path | None, unset("DATA")] = None
+    """Capture: cameras and coordinate frame of a model; a certificate's own, if it has moved."""
+    resolution: Annotated[str | None, unset("SIZE")] = None
+    """Longest side in pixels (1600) or a factor (1/2). Default: at most as large as certified."""
+    seconds: Annotated[float | None, unset("FLOAT")] = None
+    """Duration of the camera path in seconds. Default: from its length."""
+    fps: Annotated[int | None, unset("INT")] = None
+    """Frames per second. Default: 30 along a path, 4 for separate views."""
     maps: Literal["auto", "npz", "exr", "none"] = "auto"
-    """Float maps of a certificate's frames: npz for single views, none along a path, unless
-    told."""
+    """Format of float maps. auto: npz for separate views, none along a path."""
     no_film: bool = False
-    """Leave the mp4 out."""
-    background: Annotated[Colour | None, tyro.conf.arg(metavar="R G B")] = None
-    """Colour behind a model's splats, 0 to 1. Unless told: the model's, the capture's, black."""
+    """Do not write the film."""
+    background: Annotated[Colour | None, unset("R G B")] = None
+    """Colour behind a model, 0 to 1. Default: the model's, else the capture's, else black."""
     engine: tyro.conf.OmitArgPrefixes[EngineOptions] = field(default_factory=EngineOptions)
     json: bool = False
-    """Print one JSON object instead of words."""
+    """Print one JSON object instead of text."""
 
     def __post_init__(self) -> None:
         if self.seconds is not None and not 0 < self.seconds <= 3600:
-            raise OptionError(f"--seconds must lie between 0 and 3600, got {self.seconds:g}.")
+            raise OptionError(f"--seconds must be above 0 and at most 3600, got {self.seconds:g}.")
         if self.fps is not None and not 1 <= self.fps <= 240:
             raise OptionError(f"--fps must be 1 to 240, got {self.fps}.")
         if self.background is not None and not all(0 <= c <= 1 for c in self.background):
             raise OptionError(
-                f"--background needs three numbers from 0 to 1, got {self.background}."
+                f"--background must be three numbers from 0 to 1, got {self.background}."
             )
 
     def run(self) -> None:
-        """Choose cameras, render what is missing, write tables and film, and say so."""
-        from splatcert.deploy import is_certificate
-        from splatcert.frames.writer import certified_job, model_job
+        """Choose cameras, render missing frames, write tables and film."""
+        from splatcert.frames.job import frame_job
         from splatcert.storage.whole import owned_folder
 
         engine = self.engine.start()
-        job = certified_job(self) if is_certificate(self.path) else model_job(self)
+        job = frame_job(self._request())
         stems = picture_names(job.choice.cameras)
         started = time.perf_counter()
         with owned_folder(output_folder(self.output), "rendering") as folder:
@@ -95,20 +90,33 @@ class Render:
         if self.json:
             print(json.dumps(self._facts(job, rows, written), indent=2))
             return
-        for label, text in job.words.items():
-            say(label, text)
-        say("cameras", job.choice.words)
-        say("back end", engine)
-        kept = f", {len(rows) - made} were there already" if made < len(rows) else ""
-        say("rendered", f"{made} views in {seconds:.1f} s, files included{kept}")
-        for label, text in frame_words(rows, job.scale).items():
-            say(label, text)
-        for label, text in written.items():
-            say(label, text)
-        say("wrote", f"{folder}/{job_file(rows)}" + (" ..." if len(rows) > 1 else ""))
+        say_all(job.words)
+        say("Cameras", job.choice.words)
+        say("Back end", engine)
+        kept = f"; {len(rows) - made} were already finished" if made < len(rows) else ""
+        say("Rendered", f"{made} views in {seconds:.1f} s, including writing{kept}")
+        say_all(frame_words(rows, job.scale))
+        say_all(written)
+        say("Wrote", f"{folder}/{first_file(rows)}" + (" ..." if len(rows) > 1 else ""))
+
+    def _request(self) -> FrameRequest:
+        from splatcert.frames.job import FrameRequest
+
+        return FrameRequest(
+            path=self.path,
+            cameras=self.cameras,
+            model=self.model,
+            data=self.data,
+            resolution=self.resolution,
+            seconds=self.seconds,
+            fps=self.fps,
+            maps=self.maps,
+            background=self.background,
+            backend=self.engine.backend,
+        )
 
     def _frames(self, job: Job, stems: dict[str, str], folder: Path) -> tuple[list[Row], int]:
-        """Rows of all frames in order, and how many of them were rendered now."""
+        """Rows of all frames in order, and how many were rendered in this run."""
         from splatcert.frames.ledger import FrameLedger
 
         ledger, rows, made = FrameLedger(folder), [], 0
@@ -123,7 +131,7 @@ class Render:
         return rows, made
 
     def _finish(self, job: Job, rows: list[Row], folder: Path) -> dict[str, str]:
-        """Tables, scale and film, after all frames; what was written, in words."""
+        """Write tables, colour scale and film; returns what was written, in labelled lines."""
         from splatcert.frames.film import NOT_INSTALLED, Film, can_film
         from splatcert.frames.ledger import write_tables
         from splatcert.report.colours import UNIT
@@ -133,20 +141,20 @@ class Render:
         if job.scale is not None:
             write_tables(folder, rows)
             save_png(folder / "scale.png", job.scale.legend(UNIT))
-            written["table"] = f"{folder}/frames.csv and frames.json"
+            written["Table"] = f"{folder}/frames.csv and frames.json"
         if not self.no_film and len(rows) > 1 and (job.scale is not None or job.choice.is_path):
             if not can_film():
-                return {**written, "film": NOT_INSTALLED}
+                return {**written, "Film": NOT_INSTALLED}
             path = Film(folder, rows, job.scale).write(
                 folder / "film.mp4", self.fps or job.choice.fps
             )
-            written["film"] = f"{path}"
+            written["Film"] = f"{path}"
         return written
 
     def _facts(self, job: Job, rows: list[Row], written: dict[str, str]) -> dict[str, Any]:
         kind = "model frames" if job.scale is None else "certified frames"
         scale = None if job.scale is None else job.scale.end
-        film = written.get("film")
+        film = written.get("Film")
         return {
             "kind": kind,
             "path": str(self.output),
@@ -157,25 +165,25 @@ class Render:
         }
 
 
-def frame_words(rows: list[Row], scale: WidthBar | None) -> dict[str, str]:
-    """What a table of certified frames says, for people."""
+def frame_words(rows: list[Row], scale: WidthScale | None) -> dict[str, str]:
+    """A summary of certified frames."""
     if scale is None:
         return {}
     widths = sorted(float(row["mean_half_width"]) for row in rows)
     median = widths[len(widths) // 2]
     told = {
-        "half-width": f"{median:.4f} in the median frame, {widths[0]:.4f} to {widths[-1]:.4f}, "
-        f"where RGB goes from 0 to 1; pictures show 0 to {scale.end:.3f}, {scale.top} of 255",
-        "support": f"{sum(row['support'] == 'within' for row in rows)} of {len(rows)} frames "
-        "within support",
+        "Half-width": f"{255 * median:.1f} of 255 in the median frame ({255 * widths[0]:.1f} to "
+        f"{255 * widths[-1]:.1f}); pictures show 0 to {scale.top}",
+        "Support": f"{sum(row['support'] == 'within' for row in rows)} of {len(rows)} frames in "
+        "distribution",
     }
     beyond = next((reason for row in rows for reason in row["reasons"]), None)
     if beyond is not None:
-        told["beyond"] = f"for example: a frame {beyond}"
+        told["Outside"] = f"for example, a frame {beyond}"
     return told
 
 
-def job_file(rows: list[Row]) -> str:
+def first_file(rows: list[Row]) -> str:
     """The first file of the first frame."""
     return next(iter(rows[0]["files"].values()))
 
@@ -185,14 +193,14 @@ def _is_unicode(name: str) -> bool:
 
 
 def picture_names(names: Iterable[str]) -> dict[str, str]:
-    """A file name without suffix below the output folder for each view, none twice."""
+    """A unique file name without suffix for each view, relative to the output folder."""
     stems = {name: PurePosixPath(name.replace("\\", "/")) for name in names}
     for name, stem in stems.items():
         if stem.is_absolute() or ".." in stem.parts or not stem.name:
             raise OptionError(f"the view name {name!r} would be written outside the output folder.")
         encoded = [part.encode("utf-8", "surrogatepass") for part in stem.parts]
         if "\0" in name or not _is_unicode(name) or max(map(len, encoded)) > LONGEST_NAME:
-            raise OptionError(f"the view name {name!r:.80} is no name of a file.\n  Rename it.")
+            raise OptionError(f"the view name {name!r:.80} is not a valid file name.\n  Rename it.")
     short = {name: str(stem.with_suffix("")) for name, stem in stems.items()}
     return (
         short if len(set(short.values())) == len(short) else {n: str(s) for n, s in stems.items()}

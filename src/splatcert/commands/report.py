@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`splatcert report`: a certificate as one page for people."""
+"""`splatcert report`: a certificate as one HTML page."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from warnings import catch_warnings, simplefilter
 
 import tyro
 
-from splatcert.commands import CertificateOptions
+from splatcert.commands import CertificateOptions, unset
 from splatcert.config import ReportConfig
-from splatcert.console import Report as Tell
 from splatcert.console import say, stages
 from splatcert.errors import OptionError
+from splatcert.progress import Progress
 
 if TYPE_CHECKING:
-    from splatcert.report.content import NextPhoto
+    from splatcert.report.content import NextPhotos
     from splatcert.splats.gaussians import Splats
 
 LARGEST = 20
@@ -27,37 +27,36 @@ LARGEST = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """Write one self-contained HTML file about a certificate: for a screen, a phone or paper.
+    """Write a certificate as one self-contained HTML page, for screen, phone or print.
 
-    From the certificate alone it has the guarantee, numbers and charts; with the model also
-    renders and their boxes; with the photos also what the boxes miss. Both are taken from where
-    they were when it was made, unless told otherwise.
+    The certificate alone gives the guarantee, numbers and charts; the model adds renders and
+    boxes; the capture adds pixels outside their boxes. Model and capture are read from where
+    they were certified, unless --model or --data say otherwise.
     """
 
     certificate: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="CERT")]
-    """Folder that splatcert certify wrote."""
-    output: Annotated[Path | None, tyro.conf.arg(aliases=["-o"], metavar="FILE")] = None
-    """The page; report.html in the certificate's folder unless told."""
+    """Folder written by splatcert certify."""
+    output: Annotated[Path | None, unset("FILE", "-o")] = None
+    """File to write. Default: report.html in the certificate's folder."""
     alone: bool = False
-    """From the certificate alone, wherever its model and capture are."""
+    """Use the certificate alone, without its model and capture."""
     suggest: int = 0
-    """Photographs to take next, searched for as splatcert suggest does; takes a while. Unless
-    told, the report names the calibration views that needed the widest boxes."""
+    """Number of photographs to suggest (slow); 0 lists the hardest calibration views instead."""
     show: tyro.conf.OmitArgPrefixes[ReportConfig] = setting(default_factory=ReportConfig)
     inputs: tyro.conf.OmitArgPrefixes[CertificateOptions] = setting(
         default_factory=CertificateOptions
     )
-    images: Annotated[str | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """Folder of photographs, such as images_4; unless told, the one that was certified."""
+    images: Annotated[str | None, unset("FOLDER")] = None
+    """Folder of photographs, such as images_4. Default: the certified one."""
     json: bool = False
-    """Print one JSON object instead of words."""
+    """Print one JSON object instead of text."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.suggest <= LARGEST:
             raise OptionError(f"--suggest must be 0 to {LARGEST}, got {self.suggest}.")
 
     def run(self) -> None:
-        """Load what is there, write the page, say where it is."""
+        """Load what is available and write the page."""
         from splatcert.certificate.store import folder_of, read_content
         from splatcert.conformal.calibrate import CalibrationTooSmall
         from splatcert.deploy import load_certified_scene, load_certified_splats
@@ -72,7 +71,7 @@ class Report:
         if model is not None:
             splats = load_certified_splats(record, model, scene)
         output = folder / "report.html" if self.output is None else self.output
-        with stages() as tell, catch_warnings():
+        with stages() as on, catch_warnings():
             simplefilter("ignore", CalibrationTooSmall)  # the page says so
             write_report(
                 folder,
@@ -81,21 +80,21 @@ class Report:
                 splats,
                 self.show,
                 model_path=model,
-                suggestions=self._suggestions(folder, splats, tell),
-                report=tell,
+                suggestions=self._suggestions(folder, splats, on),
+                on=on,
             )
         size = output.stat().st_size
         if self.json:
             print(json.dumps({"kind": "report", "path": str(output), "bytes": size}, indent=2))
             return
-        say("report", f"{output}, {size / 2**20:.1f} MB")
+        say("Report", f"{output}, {size / 2**20:.1f} MB")
         if model is None:
-            say("without", "pictures; give --model for renders and --data for misses")
+            say("Left out", "pictures: pass --model to add renders, and --data to add misses")
         elif data is None:
-            say("without", "misses; give --data for them")
+            say("Left out", "misses: pass --data to add them")
 
     def _places(self, folder: Path) -> tuple[Path | None, Path | None]:
-        """Where model and capture are; a capture is of no use without its model."""
+        """Paths of model and capture; a capture is not used without its model."""
         from splatcert.deploy import remembered
 
         if self.alone:
@@ -103,25 +102,25 @@ class Report:
         model = self.inputs.model or remembered(folder, "model")
         data = self.inputs.data or remembered(folder, "data")
         if model is None and self.inputs.data is not None:
-            raise OptionError("--data needs --model: misses are counted on renders.")
+            raise OptionError("--data requires --model: misses are counted on renders.")
         if self.show.photos and (model is None or data is None):
-            raise OptionError("--photos needs --data and --model: the capture is not known.")
+            raise OptionError(
+                "--photos requires --data and --model: the capture's path is unknown."
+            )
         if self.suggest and model is None:
-            raise OptionError("--suggest needs --model: poses are searched for by rendering.")
+            raise OptionError("--suggest requires --model: poses are found by rendering.")
         return model, data if model is not None else None
 
-    def _suggestions(
-        self, folder: Path, splats: Splats | None, tell: Tell
-    ) -> list[NextPhoto] | None:
-        """Poses worth a photograph, if they were asked for."""
+    def _suggestions(self, folder: Path, splats: Splats | None, on: Progress) -> NextPhotos | None:
+        """Poses worth a photograph, if requested."""
         if not self.suggest:
             return None
-        from splatcert.certificate.store import load_certificate
-        from splatcert.report.content import NextPhoto
-        from splatcert.suggest.rank import suggest
+        from splatcert.deploy import load_certificate
+        from splatcert.report.content import NextPhoto, NextPhotos
+        from splatcert.suggest.rank import COLUMNS, suggest
 
-        found = suggest(load_certificate(folder, splats), self.suggest, report=tell)
-        return [
-            NextPhoto(one.move, one.why(), one.half_width, tuple(one.camera.centre.tolist()))
-            for one in found
-        ]
+        photos = []
+        for one in suggest(load_certificate(folder, splats), self.suggest, on=on):
+            x, y, z = one.camera.centre.tolist()
+            photos.append(NextPhoto(one.cells(), (x, y, z)))
+        return NextPhotos(COLUMNS, tuple(photos))

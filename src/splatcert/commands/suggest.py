@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from splatcert.commands import CertificateOptions
-from splatcert.console import say, stages
+from splatcert.commands import CertificateOptions, unset
+from splatcert.console import say, show_table, stages
 from splatcert.errors import OptionError
 from splatcert.storage.whole import output_folder
 
@@ -25,49 +25,54 @@ LARGEST = 100
 
 @dataclass(frozen=True, kw_only=True)
 class Suggest:
-    """Rank the photographs that would help most, among poses within reach of the capture.
+    """Suggest where to take more photographs, ranked by how much they would help.
 
-    A pose is worth the error bar it would show on surfaces that no photo shows from nearby.
-    Each is ranked as if the ones before it had been taken.
+    Candidate poses are within reach of the training cameras. A pose ranks high if it shows wide
+    boxes on surfaces that no photo shows from nearby. Each pose is ranked as if the earlier ones
+    had been photographed.
     """
 
     certificate: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="CERT")]
-    """Folder that splatcert certify wrote."""
-    output: Annotated[Path | None, tyro.conf.arg(aliases=["-o"], metavar="DIR")] = None
-    """Folder for cameras (cameras.json, COLMAP text), figures and a picture."""
+    """Folder written by splatcert certify."""
+    output: Annotated[Path | None, unset("DIR", "-o")] = None
+    """Folder to write the cameras (cameras.json, COLMAP text), the table and a map to."""
     count: int = 12
-    """How many."""
+    """Number of photographs to suggest."""
     inputs: tyro.conf.OmitArgPrefixes[CertificateOptions] = field(
         default_factory=CertificateOptions
     )
     json: bool = False
-    """Print one JSON object instead of words."""
+    """Print one JSON object instead of text."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.count <= LARGEST:
             raise OptionError(f"--count must be 1 to {LARGEST}, got {self.count}.")
 
     def run(self) -> None:
-        """Rank, write, and say why."""
+        """Rank poses, write them, and print the table."""
         from splatcert.deploy import open_certificate
-        from splatcert.suggest.rank import suggest
+        from splatcert.suggest.rank import COLUMNS, suggest
 
         self.inputs.start()
         certificate = open_certificate(self.certificate, self.inputs.model, self.inputs.data)
-        with stages() as report:
-            found = suggest(certificate, self.count, report=report)
+        with stages() as on:
+            found = suggest(certificate, self.count, on=on)
         if self.output is not None:
             self._write(certificate, found, output_folder(self.output))
         if self.json:
             print(json.dumps(facts(found), indent=2))
             return
-        for place, one in enumerate(found, 1):
-            say(f"{place}.", f"{one.move}: {one.why()}")
+        rows = [(str(rank), *one.cells()) for rank, one in enumerate(found, 1)]
+        show_table(("rank", *COLUMNS), rows, numbers=("rank", *COLUMNS[2:]))
+        say(
+            "Half-width",
+            f"colours from 0 to 1; the median calibration view has {found[0].usual:.3f}",
+        )
         if self.output is not None:
-            say("cameras", f"{self.output}/cameras.json; as COLMAP text in {self.output}/sparse/0")
-            say("picture", f"{self.output}/suggestions.png")
+            say("Cameras", f"{self.output}/cameras.json; as COLMAP text in {self.output}/sparse/0")
+            say("Map", f"{self.output}/suggestions.png")
         else:
-            say("next", "-o DIR writes the cameras and a picture of them")
+            say("Next", f"splatcert suggest {self.certificate} -o DIR writes cameras and a map")
 
     def _write(self, certificate: Certificate, found: Sequence[Suggestion], folder: Path) -> None:
         from splatcert.scene.readers.camera_files import write_cameras
@@ -82,12 +87,11 @@ class Suggest:
 
 
 def facts(found: Sequence[Suggestion]) -> dict[str, Any]:
-    """All suggestions for scripts."""
-    from splatcert.camera import CameraRecord
+    """The same for scripts."""
     from splatcert.storage.schema import to_plain
 
     rows = []
     for one in found:
-        known = {**vars(one), "camera": asdict(CameraRecord.of(one.camera)), "why": one.why()}
+        known = {**vars(one), "why": one.why()}
         rows.append(to_plain(known))
     return {"kind": "suggestions", "suggestions": rows}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`splatcert train`: splats from photographs, on a plain CPU."""
+"""`splatcert train`: splats from photographs, on the CPU."""
 
 from __future__ import annotations
 
@@ -14,48 +14,53 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import tyro
 
-from splatcert.commands import CaptureOptions
+from splatcert.commands import CaptureOptions, unset
 from splatcert.config import TrainConfig
 from splatcert.console import say
 from splatcert.errors import OptionError
 
 if TYPE_CHECKING:
     from splatcert.scene.scene import Scene
-    from splatcert.training.optimise import Progress, Trainer
+    from splatcert.training.optimise import StepReport, Trainer
+
+
+SECONDS_BETWEEN_LINES = 10.0
+SMOOTHING = 0.02
+"""Weight of the newest photograph in the reported loss and PSNR."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Train:
-    """Fit splats to the training photographs of a capture; held-out ones are only measured.
+    """Train splats on the training photographs of a capture.
 
-    The run folder is the only state. Run the same command again to go on after an
-    interruption: the result has the same bits.
+    Held-out photographs are only used to report PSNR and SSIM. Safe to interrupt: run the same
+    command again to resume from the last checkpoint, with a bit-identical result.
     """
 
     interrupted: ClassVar[str] = (
-        "The last checkpoint is kept: the same command goes on from there, to the same bits."
+        "The last checkpoint is kept. Run the same command again to resume."
     )
 
     data: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")]
     """Capture: COLMAP, transforms.json or Blender folder."""
     output: Annotated[Path, tyro.conf.arg(aliases=["-o"], metavar="RUN")]
-    """Folder of the run."""
+    """Folder to write the run to."""
     config: tyro.conf.OmitArgPrefixes[TrainConfig] = field(default_factory=TrainConfig)
     capture: tyro.conf.OmitArgPrefixes[CaptureOptions] = field(default_factory=CaptureOptions)
     members: int = 1
-    """Train this many models with seeds in a row, each in a folder member_NN of its own."""
+    """Number of models to train with consecutive seeds, each in its own folder member_NN."""
     workers: int = 1
-    """Processes for the members; each takes its share of the cores."""
-    ray: Annotated[str | None, tyro.conf.arg(metavar="ADDRESS")] = None
-    """Run the members on a Ray cluster instead."""
+    """Number of processes for the members; they share the cores."""
+    ray: Annotated[str | None, unset("ADDRESS")] = None
+    """Address of a Ray cluster to run the members on."""
     checkpoint_every: int = 1_000
     """Steps between checkpoints."""
     preview_every: int = 0
-    """Steps between pictures preview.png of one held-out camera; 0 for none."""
+    """Steps between updates of preview.png, a held-out camera; 0 for no preview."""
     threads: int = 0
-    """Threads of the kernels; 0 means all cores. The result does not depend on it."""
+    """Threads; 0 means all cores. Does not affect the result."""
     json: bool = False
-    """Print one JSON object instead of words."""
+    """Print one JSON object instead of text."""
 
     def __post_init__(self) -> None:
         for name in ("members", "workers", "checkpoint_every"):
@@ -66,7 +71,7 @@ class Train:
             raise OptionError("--preview-every and --threads must be 0 or more.")
 
     def run(self) -> None:
-        """Train, measure, and say where everything is."""
+        """Train, measure, and print where the results are."""
         from splatcert.raster import native
 
         native.set_threads(self.threads)
@@ -101,13 +106,13 @@ class Train:
 
 
 def run_facts(folder: Path) -> dict[str, Any]:
-    """What a finished run has left, for scripts."""
+    """The results of a finished run, for scripts."""
     metrics = json.loads((folder / "metrics.json").read_text())
     return {"path": str(folder), **metrics}
 
 
 def train_one(options: Train, folder: Path, config: TrainConfig, talk: bool) -> str:
-    """One run from wherever it stands to its metrics; returns a sentence about the result."""
+    """Start or resume one run, up to its metrics; returns a sentence about the result."""
     speak = talk and not options.json
     from splatcert.raster import native
     from splatcert.splats.files import load_splats
@@ -122,11 +127,9 @@ def train_one(options: Train, folder: Path, config: TrainConfig, talk: bool) -> 
         else:
             if speak:
                 threads = native.threads()
-                say(
-                    "capture",
-                    f"{len(scene.training)} training, {len(scene.held_out)} held-out photos",
-                )
-                say("back end", f"cpu ({native.isa()}, {threads} thread{'s' * (threads > 1)})")
+                photos = f"{len(scene.training)} training, {len(scene.held_out)} held-out photos"
+                say("Capture", photos)
+                say("Back end", f"cpu ({native.isa()}, {threads} thread{'s' * (threads > 1)})")
             with progress_bar(config.iterations, folder.name, talk) as report:
                 splats = run.train(
                     report=report,
@@ -141,15 +144,15 @@ def train_one(options: Train, folder: Path, config: TrainConfig, talk: bool) -> 
     if "psnr" in summary:
         words += f"; held-out views: PSNR {summary['psnr']:.2f} dB, SSIM {summary['ssim']:.3f}"
     if speak:
-        say("trained", words)
-        say("wrote", f"{run.splats_path}")
+        say("Trained", words)
+        say("Wrote", f"{run.splats_path}")
     return words
 
 
 def save_metrics(scene: Scene, splats: Any, config: TrainConfig, folder: Path) -> dict[str, Any]:
-    """Measure on the held-out views that have a photograph, and store the figures.
+    """Measure quality on the held-out views that have a photograph, and store the metrics.
 
-    The hand-over of their labels is stored as well, for a certificate to name.
+    The use of these photographs is recorded as well, so that a certificate can state it.
     """
     from splatcert.storage.whole import write_text_whole
     from splatcert.training.losses import measure, summarise
@@ -164,7 +167,7 @@ def save_metrics(scene: Scene, splats: Any, config: TrainConfig, folder: Path) -
 
 
 def save_preview(scene: Scene, trainer: Trainer, folder: Path) -> None:
-    """A picture from the first held-out camera, or a training one; no photograph is read."""
+    """Save a render from the first held-out camera, or a training one; reads no photograph."""
     from splatcert.raster.render import render
     from splatcert.storage.png import save_png, to_pixels
 
@@ -173,29 +176,25 @@ def save_preview(scene: Scene, trainer: Trainer, folder: Path) -> None:
     save_png(folder / "preview.png", to_pixels(picture.rgb.numpy()))
 
 
-SECONDS_BETWEEN_LINES = 10.0
-SMOOTHING = 0.02
-
-
 class _Smooth:
-    """Loss and PSNR averaged over recent photographs; single ones jump about."""
+    """Loss and PSNR averaged over recent photographs; single ones vary too much."""
 
     def __init__(self) -> None:
         self.loss = self.psnr = None
 
-    def add(self, progress: Progress) -> str:
+    def add(self, step: StepReport) -> str:
         if self.loss is None or self.psnr is None:
-            self.loss, self.psnr = progress.loss, progress.psnr
-        self.loss += SMOOTHING * (progress.loss - self.loss)
-        self.psnr += SMOOTHING * (progress.psnr - self.psnr)
-        return f"loss {self.loss:.4f}  {self.psnr:.2f} dB  {progress.gaussians:,} Gaussians"
+            self.loss, self.psnr = step.loss, step.psnr
+        self.loss += SMOOTHING * (step.loss - self.loss)
+        self.psnr += SMOOTHING * (step.psnr - self.psnr)
+        return f"loss {self.loss:.4f}  {self.psnr:.2f} dB  {step.gaussians:,} Gaussians"
 
 
 @contextmanager
 def progress_bar(
     iterations: int, name: str, talk: bool
-) -> Iterator[Callable[[Progress], None] | None]:
-    """A function to call after each step; None where nobody listens."""
+) -> Iterator[Callable[[StepReport], None] | None]:
+    """A function to call after each step; None if nothing is to be shown."""
     if not talk:
         yield None
     elif sys.stderr.isatty():
@@ -204,7 +203,7 @@ def progress_bar(
         yield _lines(iterations, name)
 
 
-def _bar(iterations: int, name: str) -> Iterator[Callable[[Progress], None]]:
+def _bar(iterations: int, name: str) -> Iterator[Callable[[StepReport], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
@@ -220,27 +219,27 @@ def _bar(iterations: int, name: str) -> Iterator[Callable[[Progress], None]]:
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(name, total=iterations, words="")
 
-        def report(progress: Progress) -> None:
-            bar.update(task, completed=progress.step, words=smooth.add(progress))
+        def report(step: StepReport) -> None:
+            bar.update(task, completed=step.step, words=smooth.add(step))
 
         yield report
 
 
-def _lines(iterations: int, name: str) -> Callable[[Progress], None]:
+def _lines(iterations: int, name: str) -> Callable[[StepReport], None]:
     smooth, started = _Smooth(), time.monotonic()
     first: list[int] = []
-    spoken = [started]
+    printed = [started]
 
-    def report(progress: Progress) -> None:
-        words, now = smooth.add(progress), time.monotonic()
-        first[:] = first or [progress.step - 1]
-        if now - spoken[0] < SECONDS_BETWEEN_LINES and progress.step < iterations:
+    def report(step: StepReport) -> None:
+        words, now = smooth.add(step), time.monotonic()
+        first[:] = first or [step.step - 1]
+        if now - printed[0] < SECONDS_BETWEEN_LINES and step.step < iterations:
             return
-        spoken[0] = now
-        rate = (now - started) / (progress.step - first[0])
-        left = rate * (iterations - progress.step)
+        printed[0] = now
+        rate = (now - started) / (step.step - first[0])
+        left = rate * (iterations - step.step)
         print(
-            f"{name}: {progress.step}/{iterations}  {words}  {left:.0f} s left",
+            f"{name}: {step.step}/{iterations}  {words}  {left:.0f} s left",
             file=sys.stderr,
             flush=True,
         )

@@ -1,83 +1,118 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`splatcert verify`: does a certificate hold, by itself and against its data?"""
+"""`splatcert verify`: check a certificate by itself, or against its photos and model."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from warnings import catch_warnings, simplefilter
 
 import tyro
 
-from splatcert.console import say, stages
+from splatcert.commands import require_threads, unset
+from splatcert.console import columns, say, show_table, stages
 from splatcert.errors import InputError, OptionError
+
+if TYPE_CHECKING:
+    from splatcert.certificate.checks import Check, Verification
+
+NEEDS_BOTH = "requires --data and --model"
 
 
 class VerifyError(InputError):
-    """A certificate that does not hold."""
+    """A certificate that fails a check."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verify:
-    """Check a certificate, one line a check; exit code 0 if all hold, 2 if not.
+    """Check a certificate, one line per check. Exit code 0 if all checks pass, 2 if not.
 
-    By itself: seal, hashes, levels, and the threshold by two independent roads. With its
-    photos and its model, everything is computed again from scratch, which finds what a
-    careful forger could hide.
+    By itself: seal, hashes, levels, and the threshold, computed in two independent ways. With
+    --data and --model, recompute everything from scratch and compare.
     """
 
     certificate: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="CERT")]
-    """Folder that splatcert certify wrote."""
-    data: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
-    """The capture, to compute everything again; needs --model."""
-    model: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
-    """The model, to compute everything again; needs --data."""
-    images: Annotated[str | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """Folder of photographs, such as images_4; unless told, the one that was certified."""
+    """Folder written by splatcert certify."""
+    data: Annotated[Path | None, unset("PATH")] = None
+    """Capture to recompute the certificate from; requires --model."""
+    model: Annotated[Path | None, unset("PATH")] = None
+    """Model to recompute the certificate from; requires --data."""
+    images: Annotated[str | None, unset("FOLDER")] = None
+    """Folder of photographs, such as images_4. Default: the certified one."""
     threads: int = 0
-    """Threads of the cpu renderer; 0 means all cores. Results do not depend on it."""
+    """Threads of the cpu renderer; 0 means all cores. Does not affect the results."""
+    verbose: bool = False
+    """Print the details of every check in full."""
     json: bool = False
-    """Print one JSON object instead of lines."""
+    """Print one JSON object instead of text."""
 
     def __post_init__(self) -> None:
         if (self.data is None) != (self.model is None):
             raise OptionError("--data and --model go together: scores need photos and splats.")
-        if self.threads < 0:
-            raise OptionError(f"--threads must be 0 or more, got {self.threads}.")
+        require_threads(self.threads)
 
     def run(self) -> None:
-        """Check, tell, and refuse if something does not hold."""
-        from splatcert.certificate.store import folder_of, read_content
-        from splatcert.conformal.calibrate import CalibrationTooSmall
-        from splatcert.deploy import load_certified_scene, load_certified_splats
-        from splatcert.pipeline import verify
-        from splatcert.raster import native
+        """Check, print the results, and fail if a check does."""
+        from splatcert.certificate.store import folder_of
 
-        native.set_threads(self.threads)
         folder = folder_of(self.certificate)
-        scene, splats = None, None
-        if self.data is not None and self.model is not None:
-            record = read_content(folder)[1]
-            scene = load_certified_scene(record, self.data, self.images)
-            splats = load_certified_splats(record, self.model, scene)
-        with stages() as report, catch_warnings():
-            simplefilter("ignore", CalibrationTooSmall)  # its boxes say so
-            found = verify(folder, scene, splats, report=report)
+        found = self._verify(folder)
         if self.json:
             content = {"passed": found.passed, "checks": [asdict(one) for one in found.checks]}
             print(json.dumps(content, indent=2))
         else:
-            for check in found.checks:
-                say(check.name, check.detail if check.passed else f"FAILED: {check.detail}")
+            show_checks(found.checks, recomputed=self.data is not None, verbose=self.verbose)
         if not found.passed:
             names = ", ".join(check.name for check in found.failures)
             raise VerifyError(
-                f"{folder} does not hold: {len(found.failures)} of {len(found.checks)} checks "
-                f"failed ({names}).\n  Do not rely on its boxes. Restore it, or certify again."
+                f"{folder} is not valid: {len(found.failures)} of {len(found.checks)} checks "
+                f"failed ({names}).\n"
+                "  Do not rely on its boxes. Restore the original, or certify again."
             )
-        if not self.json and scene is None:
-            say("holds", "by itself; give --data and --model to compute it again from scratch")
-        elif not self.json:
-            say("holds", "and follows from these photos and this model")
+        if not self.json:
+            say("Verdict", self._verdict(len(found.checks)))
+
+    def _verify(self, folder: Path) -> Verification:
+        from splatcert.certificate.store import read_content
+        from splatcert.conformal.calibrate import CalibrationTooSmall
+        from splatcert.deploy import certified_capture, verify
+
+        if self.data is None or self.model is None:
+            return verify(folder)
+        from splatcert.raster import native
+
+        native.set_threads(self.threads)
+        capture = certified_capture(read_content(folder)[1], self.data, self.model, self.images)
+        with stages() as on, catch_warnings():
+            simplefilter("ignore", CalibrationTooSmall)  # its boxes say so
+            return verify(folder, capture, on=on)
+
+    def _verdict(self, count: int) -> str:
+        if self.data is None:
+            return f"valid by itself: all {count} checks passed"
+        return f"valid: all {count} checks passed, and it follows from these photos and this model"
+
+
+def show_checks(checks: tuple[Check, ...], *, recomputed: bool, verbose: bool) -> None:
+    """Print a table of checks; the detail of a failure is never shortened."""
+    rows = [(one.name, "ok" if one.passed else "failed", one.detail) for one in checks]
+    if not recomputed:
+        rows.append(("recomputation", "not checkable", NEEDS_BOTH))
+    if not verbose:
+        taken = sum(max(len(row[column]) + 2 for row in rows) for column in (0, 1))
+        room = max(columns() - taken, 20)
+        rows = [
+            (name, state, detail if state == "failed" else shortened(detail, room))
+            for name, state, detail in rows
+        ]
+    show_table(("check", "result", "detail"), rows)
+
+
+def shortened(detail: str, room: int) -> str:
+    """The first part of a detail that fits on a line."""
+    if len(detail) <= room:
+        return detail
+    first = detail.split("; ", maxsplit=1)[0]
+    return first if len(first) <= room else f"{first[: room - 4].rstrip(' ,(')} ..."

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`splatcert view`: a certificate to walk through in the browser."""
+"""`splatcert view`: explore a certificate in the browser."""
 
 from __future__ import annotations
 
@@ -12,112 +12,117 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from splatcert.commands import require_threads, unset
 from splatcert.console import say, silent
-from splatcert.errors import InputError, OptionError
+from splatcert.errors import InputError
 
 if TYPE_CHECKING:
-    from splatcert.viewer.shown import Exhibit
+    from splatcert.viewer.shown import ViewerState
 
 ALONE = ("127.0.0.1", "localhost", "::1")
 
 
 class ViewerMissingError(InputError):
-    """The page's own package is not installed."""
+    """The viewer's package is not installed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """Open an interactive page: render, boxes and view difficulty while the camera moves.
+    """Explore a certificate in the browser: renders, boxes and view difficulty.
 
-    Everything is rendered here, on the processor, and sent to the browser as pictures.
+    This machine renders every picture on the CPU and sends it to the browser.
     """
 
     certificate: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="CERT")]
-    """Folder that splatcert certify wrote."""
-    model: Annotated[Path | None, tyro.conf.arg(metavar="MODEL")] = None
-    """The model that was certified, where it is not found by itself."""
-    data: Annotated[Path | None, tyro.conf.arg(metavar="DATA")] = None
-    """The capture, to show photographs whose labels the certificate has used."""
+    """Folder written by splatcert certify."""
+    model: Annotated[Path | None, unset("MODEL")] = None
+    """Path to the certified model, if it has moved."""
+    data: Annotated[Path | None, unset("DATA")] = None
+    """Path to the capture, to show the photographs that the certificate used."""
     host: str = "127.0.0.1"
-    """Address to listen on; 0.0.0.0 lets other machines look, too."""
+    """Address to listen on; 0.0.0.0 admits other machines."""
     port: int = 8080
-    """Port to listen on; 0 for any that is free."""
+    """Port to listen on; 0 for any free port."""
     open: bool = False
-    """Open the page in a browser."""
+    """Open the page in the default browser."""
     threads: int = 0
-    """Threads of the cpu renderer; 0 means all cores. Pixels do not depend on it."""
+    """Threads of the cpu renderer; 0 means all cores. Does not affect the pixels."""
     json: bool = False
-    """Print one JSON object instead of words, when the page is there."""
+    """Print one JSON object instead of text once the page is served."""
 
     def __post_init__(self) -> None:
-        if self.threads < 0:
-            raise OptionError(f"--threads must be 0 or more, got {self.threads}.")
+        require_threads(self.threads)
 
     def run(self) -> None:
-        """Load, serve, and end with Ctrl-C."""
+        """Load, and serve until Ctrl-C."""
         try:
             from splatcert.viewer.serve import check_address, serving
         except ModuleNotFoundError as error:
             if error.name != "viser":
                 raise
             raise ViewerMissingError(
-                "the interactive page needs viser, which is not installed.\n"
+                "the viewer requires viser, which is not installed.\n"
                 '  Install it: pip install "splatcert[view]".'
             ) from None
         import torch
 
         from splatcert.deploy import load_certified_scene, open_certificate
         from splatcert.raster import native
-        from splatcert.viewer.shown import Exhibit
+        from splatcert.viewer.shown import ViewerState
 
         check_address(self.host, self.port)
         native.set_threads(self.threads)
         torch.set_num_threads(1)  # torch's threads would spin on the cores the renderer uses
         certificate = open_certificate(self.certificate, self.model, self.data)
         scene = load_certified_scene(certificate.record, self.data) if self.data else None
-        exhibit = Exhibit.of(certificate, scene)
-        with serving(exhibit, self.host, self.port, _complain) as server:
+        state = ViewerState.of(certificate, scene)
+        with serving(state, self.host, self.port, _complain) as server:
             try:
                 if self.json:
-                    print(json.dumps(self._facts(exhibit, server.address), indent=2))
+                    print(json.dumps(self._facts(state, server.address), indent=2))
                 with silent(self.json):
-                    self._welcome(exhibit, server.address)
+                    self._welcome(state, server.address)
                 sys.stdout.flush()
                 threading.Event().wait()
             except KeyboardInterrupt:
                 with silent(self.json):
-                    say("ended", "nothing to keep: start it again at any time")
+                    say("Ended", "the viewer stores nothing; start it again at any time")
 
-    def _facts(self, exhibit: Exhibit, address: str) -> dict[str, Any]:
-        """Where the page is, for scripts."""
+    def _facts(self, state: ViewerState, address: str) -> dict[str, Any]:
+        """The same for scripts."""
         return {
             "kind": "viewer",
             "page": address,
             "certificate": str(self.certificate),
-            "guarantee": exhibit.certificate.guarantee,
-            "views": len(exhibit.views),
-            "photographs": exhibit.scene is not None,
+            "guarantee": state.certificate.guarantee,
+            "views": len(state.views),
+            "photographs": state.scene is not None,
         }
 
-    def _welcome(self, exhibit: Exhibit, address: str) -> None:
-        say("certificate", f"{self.certificate}: {exhibit.certificate.guarantee}")
-        photos = "with photographs" if exhibit.scene else "give --data for photographs"
-        say("capture", f"{len(exhibit.views)} views, {photos}")
-        say("page", address)
+    def _welcome(self, state: ViewerState, address: str) -> None:
+        from splatcert.report.summary import guarantee_words
+
+        say("Certificate", str(self.certificate))
+        say("Guarantee", guarantee_words(state.certificate))
+        photos = "with photographs" if state.scene else "pass --data to show photographs"
+        say("Capture", f"{len(state.views)} views; {photos}")
+        say("Page", address)
         if self.host not in ALONE:
-            say("careful", "whoever reaches this port can look, at photographs as well")
+            say("Warning", "everyone who can reach this port can see the page and its photographs")
         if self.open:
             _open(address)
-        say("end", "with Ctrl-C")
+        say("Stop", "press Ctrl-C")
 
 
 def _open(address: str) -> None:
-    """Open a browser, or say that there is none."""
+    """Open a browser, or say that none was found."""
     import webbrowser
 
     if not webbrowser.open(address):
-        say("browser", f"none found: open {address} in one yourself")
+        say("Browser", f"none found; open {address} yourself")
 
 
 def _complain(error: Exception) -> None:
-    print(f"splatcert: a picture failed: {type(error).__name__}: {error}", file=sys.stderr)
+    print(
+        f"splatcert: rendering a picture failed: {type(error).__name__}: {error}", file=sys.stderr
+    )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `--cameras` asks for: views of the capture, a path through them, or a file."""
+"""What `--cameras` selects: views of the capture, a path through them, or a file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Cameras = dict[str, Camera]
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """Cameras by name, in order, and what they are in words."""
+    """Selected cameras by name, in order, and their description."""
 
     cameras: Cameras
     words: str
@@ -31,7 +31,7 @@ class Choice:
 
     @property
     def fps(self) -> int:
-        """Frames per second of a film, unless told: single views are looked at one by one."""
+        """Default frames per second of a film; separate views are shown longer than path frames."""
         return FILM_FPS if self.is_path else SLIDES_FPS
 
 
@@ -43,7 +43,7 @@ class Pool:
     held_out: Mapping[str, Camera]
 
     def views(self, which: str) -> Cameras:
-        """Training views, held-out ones, or both in order of their names."""
+        """Training views, held-out views, or both sorted by name."""
         if which == "all":
             both = {**self.training, **self.held_out}
             return {name: both[name] for name in sorted(both)}
@@ -56,25 +56,25 @@ def is_named(asked: str) -> bool:
 
 
 def choose(asked: str, pool: Pool | None, *, fps: int, seconds: float | None) -> Choice:
-    """The cameras that are asked for."""
+    """The cameras that `--cameras` selects."""
     if not is_named(asked):
         if not Path(asked).exists():
             near = get_close_matches(asked, (*VIEWS, *PATHS), n=1)
             raise OptionError(
                 f"--cameras {asked}: no such file or folder."
                 + (f" Did you mean {near[0]}?\n" if near else "\n")
-                + f"  Give a file of cameras, or one of {', '.join((*VIEWS, *PATHS))}."
+                + f"  Pass a file of cameras, or one of {', '.join((*VIEWS, *PATHS))}."
             )
         cameras = read_cameras(Path(asked))
-        return Choice(cameras, f"{len(cameras)} of {asked}", False)
+        return Choice(cameras, f"{len(cameras)} from {asked}", False)
     if pool is None:
         raise OptionError(
-            f"--cameras {asked} needs the views of a capture: give --data, or a file of cameras."
+            f"--cameras {asked} requires a capture: pass --data, or a file of cameras."
         )
     if asked in VIEWS:
         cameras = pool.views(asked)
         if not cameras:
-            raise OptionError(f"there is no {asked} view.\n  Try --cameras all.")
+            raise OptionError(f"the capture has no {asked} views.\n  Try --cameras all.")
         return Choice(cameras, f"{len(cameras)} {asked} views", False)
     frames = PATHS[asked](list(pool.training.values()), fps=fps, seconds=seconds)
     named = {f"{asked}_{index:04d}": camera for index, camera in enumerate(frames)}
@@ -83,7 +83,7 @@ def choose(asked: str, pool: Pool | None, *, fps: int, seconds: float | None) ->
 
 
 def resized(cameras: Mapping[str, Camera], resolution: str | int | None) -> Cameras:
-    """Cameras at most this large: a long side in pixels, or a factor."""
+    """Cameras reduced to a long side in pixels, or scaled by a factor."""
     scale = parse_scale(resolution)
     if scale is None:
         return dict(cameras)

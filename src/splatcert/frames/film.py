@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames as an H.264 film that browsers play: the render, and beside it its half-width."""
+"""Frames as an H.264 film that browsers play: render and half-width side by side."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from PIL import Image, ImageDraw, ImageFont
 from splatcert.console import progress
 from splatcert.frames.ledger import Row
 from splatcert.frames.writer import HALF_WIDTH, RGB
-from splatcert.report.colours import UNIT, WidthBar
+from splatcert.report.colours import UNIT, WidthScale
 from splatcert.storage.png import INK, PAPER, Pixels
 from splatcert.storage.whole import replacing
 
 STRIP, GAP, MARGIN = 64, 4, 12
 WARNING, QUIET = (251, 191, 36), (161, 161, 170)
 LEAST_PANEL = 320
-"""Narrower pictures are enlarged, so that the words below them fit."""
-NOT_INSTALLED = "no film: PyAV is not installed (pip install 'splatcert[media]')"
+"""Narrower pictures are enlarged, so that the text below them fits."""
+NOT_INSTALLED = "not written: PyAV is not installed (pip install 'splatcert[media]')"
 
 
 def can_film() -> bool:
@@ -37,29 +37,29 @@ def can_film() -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Film:
-    """The look of a film: its panels, its words and its bar."""
+    """The layout of a film: panels, captions and colour bar."""
 
     folder: Path
-    """Where the frames' files are."""
+    """Folder of the frames' files."""
     rows: Sequence[Row]
-    scale: WidthBar | None
-    """None for a plain model, which has no half-width."""
+    scale: WidthScale | None
+    """Colours of the half-width; None for a plain model."""
 
     @property
     def panels(self) -> tuple[str, ...]:
-        """Files shown side by side."""
+        """Kinds of pictures shown side by side."""
         return (RGB,) if self.scale is None else (RGB, HALF_WIDTH)
 
     @property
     def panel_size(self) -> tuple[int, int]:
-        """Width and height of one panel: the largest frame's."""
+        """Width and height of one panel: those of the largest frame."""
         width, height = (max(row[side] for row in self.rows) for side in ("width", "height"))
         times = -(-LEAST_PANEL // width) if self.scale is not None else 1
         return width * times, height * times
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height of the film; even, as its pixel format asks."""
+        """Width and height of the film; even, as its pixel format requires."""
         width, height = self.panel_size
         count = len(self.panels)
         strip = 0 if self.scale is None else STRIP
@@ -67,7 +67,7 @@ class Film:
 
     @cached_property
     def _empty(self) -> Image.Image:
-        """What all frames share: the paper, and the bar with its words."""
+        """What all frames share: background and colour bar."""
         sheet = Image.new("RGB", self.size, PAPER)
         if self.scale is not None:
             width, height = self.panel_size
@@ -101,7 +101,7 @@ class Film:
         words = f"mean half-width {255 * float(row['mean_half_width']):.1f} of 255"
         draw.text((MARGIN, height + 9), words, fill=INK, font=font)
         inside = row["support"] == "within"
-        support = "within support" if inside else "out of support"
+        support = "in distribution" if inside else "out of distribution"
         colour = QUIET if inside else WARNING
         draw.text((MARGIN, height + 33), support, fill=colour, font=font)
         if width > 460:
@@ -109,15 +109,15 @@ class Film:
             draw.text(name, str(row["name"])[-32:], fill=QUIET, font=small, anchor="ra")
 
     def write(self, path: Path, fps: int) -> Path:
-        """Encode all frames; the file appears when it is complete."""
+        """Encode all frames; the file appears once it is complete."""
         with replacing(path) as aside:
-            pictures = (self.frame(row) for row in progress(self.rows, "making the film"))
+            pictures = (self.frame(row) for row in progress(self.rows, "encoding the film"))
             encode(aside, pictures, self.size, fps)
         return path
 
 
 def encode(path: Path, pictures: Iterator[Pixels], size: tuple[int, int], fps: int) -> None:
-    """H.264 in MP4 with 4:2:0 colours, the index in front, so that playing starts at once."""
+    """Write H.264 in MP4 with 4:2:0 colours, the index first so that playback starts at once."""
     import av
     from av.video.reformatter import ColorRange, Colorspace
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which frames of a rendering are done, so that one that was stopped goes on."""
+"""Which frames are finished, so that an interrupted rendering can resume."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Row = dict[str, Any]
 
 
 class FrameLedger:
-    """One line a finished frame: what it was made from, its files, its row of the table."""
+    """One line per finished frame: a hash of its inputs, its files and its row of the table."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -30,35 +30,35 @@ class FrameLedger:
                 entry = json.loads(line)
                 self._done[entry["row"]["name"]] = (entry["key"], entry["row"])
             except (ValueError, KeyError, TypeError):
-                continue  # a line that was being written when the process was stopped
+                continue  # a line that an interrupted process did not finish
 
     def finished(self, name: str, key: str) -> Row | None:
-        """The row of a frame made from the same things, if its files are still there."""
+        """The row of a frame with the same inputs, if its files still exist."""
         stored, row = self._done.get(name, ("", {}))
         if stored != key or not all((self._folder / file).is_file() for file in files_of(row)):
             return None
         return row
 
     def add(self, key: str, row: Row) -> None:
-        """Enter a frame whose files have been written."""
+        """Record a frame whose files have been written."""
         self._done[row["name"]] = (key, row)
         with (self._folder / LEDGER).open("a", encoding="utf-8") as file:
-            # A line break first: an earlier process may have been stopped within a line.
+            # A line break first: an earlier process may have been interrupted within a line.
             file.write("\n" + json.dumps({"key": key, "row": row}) + "\n")
 
 
 def files_of(row: Row) -> list[str]:
-    """Files of a frame, below the output folder."""
+    """Files of a frame, relative to the output folder."""
     return list(row.get("files", {}).values())
 
 
 def key_of(*parts: object) -> str:
-    """One hash over all that decides a frame's pixels and files."""
+    """One hash of everything that determines a frame's pixels and files."""
     return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()
 
 
 def write_tables(folder: Path, rows: Sequence[Row]) -> list[Path]:
-    """`frames.json` with everything, `frames.csv` for spreadsheets."""
+    """Write `frames.json` with everything and `frames.csv` for spreadsheets."""
     whole, sheet = folder / "frames.json", folder / "frames.csv"
     write_text_whole(whole, json.dumps(list(rows), indent=1) + "\n")
     text = io.StringIO()

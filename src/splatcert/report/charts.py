@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The charts of a report: what the boxes cover, what they cost, and where a and b~ act."""
+"""The charts of a report: coverage, width per view, factor and shape against error, camera map."""
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from splatcert.certificate.record import Guarantee
 from splatcert.conformal.levels import in_percent
 from splatcert.conformal.ranks import rank_correlation
 from splatcert.report.colours import WidthScale
 from splatcert.report.content import (
     Calibration,
     NextPhoto,
-    Promise,
     ShapeTest,
     percent,
     plural,
@@ -28,17 +29,17 @@ Array = NDArray[np.float64]
 PLAN_WIDTH, PLAN_HEIGHT, PLAN_MARGIN = 440, 320, 22
 
 
-def coverage_curve(views: Calibration, promise: Promise) -> Markup:
-    """Share of views that have at least so many pixels inside, with the guarantee's corner.
+def coverage_curve(views: Calibration, guarantee: Guarantee) -> Markup:
+    """Share of views with at least a given share of pixels inside, and the guaranteed level.
 
-    Exact where photos were counted; from the certificate alone, exact at its levels (dots).
+    Exact everywhere with photos; from the certificate alone, exact at its levels (dots).
     """
-    wanted, corner = float(1 - promise.beta), float(1 - promise.alpha)
-    shares, levels = covered_shares(views, promise)
+    wanted, corner = float(1 - guarantee.beta), float(1 - guarantee.alpha)
+    shares, levels = covered_shares(views, guarantee)
     lowest = min(wanted, *shares) if views.inside is not None else float(min(levels))
     low = max(0.0, np.floor(10 * lowest - 0.5) / 10)
     across = Axis("share of a view's pixels inside their boxes", low, 1.0, _percents(low, 1.0))
-    chart = Chart(across, Axis("share of views with at least that", 0, 1, _percents(0, 1)))
+    chart = Chart(across, Axis("share of views with at least this much", 0, 1, _percents(0, 1)))
     chart.line([(low, corner), (wanted, corner), (wanted, 0)], "target")
     if views.inside is not None:
         ordered = np.sort(shares)
@@ -48,36 +49,36 @@ def coverage_curve(views: Calibration, promise: Promise) -> Markup:
         points = list(zip(levels, shares, strict=True))
         chart.line(points, "curve faint")
         chart.dots([(p, f"{percent(p[1])} of views have {percent(p[0])}") for p in points], "dot")
-    reached = percent(_reaching(views, promise, promise.beta))
-    chart.dots([((wanted, corner), "the corner the guarantee asks for")], "corner", 6)
-    chart.note((wanted, corner), "corner", "end", (-10, 18))
+    reached = percent(_reaching(views, guarantee, guarantee.beta))
+    chart.dots([((wanted, corner), "the level that is guaranteed")], "corner", 6)
+    chart.note((wanted, corner), "guaranteed", "end", (-10, 18))
     return chart.svg(
         "Coverage of the calibration views",
         f"{reached} of {plural(len(views.names), 'view')} have at least "
-        f"{in_percent(1 - promise.beta)} of their pixels inside; the corner asks for "
-        f"{in_percent(1 - promise.alpha)}.",
+        f"{in_percent(1 - guarantee.beta)} of their pixels inside; the guarantee for new views is "
+        f"{in_percent(1 - guarantee.alpha)}.",
     )
 
 
-def covered_shares(views: Calibration, promise: Promise) -> tuple[list[float], list[float]]:
-    """Pixel coverage of each view, or shares of views that reach each level, and the levels."""
+def covered_shares(views: Calibration, guarantee: Guarantee) -> tuple[list[float], list[float]]:
+    """Pixel coverage per view, or the share of views that reach each level, and the levels."""
     if views.inside is not None:
         return views.inside.tolist(), []
     betas = sorted(views.levels, reverse=True)
-    return [_reaching(views, promise, beta) for beta in betas], [float(1 - b) for b in betas]
+    return [_reaching(views, guarantee, beta) for beta in betas], [float(1 - b) for b in betas]
 
 
-def _reaching(views: Calibration, promise: Promise, beta: Fraction) -> float:
+def _reaching(views: Calibration, guarantee: Guarantee, beta: Fraction) -> float:
     """Share of views with at least 1 - beta of their pixels inside: a* <= q a (lem:event)."""
-    return float(np.mean(is_covered(views, promise, beta)))
+    return float(np.mean(is_covered(views, guarantee, beta)))
 
 
 def is_covered(
-    views: Calibration, promise: Promise, beta: Fraction | None = None
+    views: Calibration, guarantee: Guarantee, beta: Fraction | None = None
 ) -> NDArray[np.bool_]:
     """Whether each view reaches its pixel coverage, [m]."""
-    needed = views.needed(promise.beta if beta is None else beta)
-    return needed / views.factors <= promise.threshold * (1 + 1e-9)
+    needed = views.needed(guarantee.beta if beta is None else beta)
+    return needed / views.factors <= guarantee.threshold * (1 + 1e-9)
 
 
 def _percents(low: float, high: float) -> tuple[tuple[float, str], ...]:
@@ -86,17 +87,17 @@ def _percents(low: float, high: float) -> tuple[tuple[float, str], ...]:
     return tuple((high - k * step, f"{100 * (high - k * step):.0f}%") for k in range(count, -1, -1))
 
 
-def width_by_view(views: Calibration, promise: Promise) -> Markup:
-    """Each view's mean half-width, and what it would have needed, from easy to hard."""
-    order = views.by_difficulty(promise.beta)
-    needed = views.needed(promise.beta)[order].tolist()
-    given = (promise.threshold * views.factors)[order].tolist()
-    most = max(*needed, *given) if promise.is_finite else needed[-1]
+def width_by_view(views: Calibration, guarantee: Guarantee) -> Markup:
+    """Mean half-width per view, given and needed, from easiest to hardest."""
+    order = views.by_difficulty(guarantee.beta)
+    needed = views.needed(guarantee.beta)[order].tolist()
+    given = (guarantee.threshold * views.factors)[order].tolist()
+    most = max(*needed, *given) if math.isfinite(guarantee.threshold) else needed[-1]
     left = Axis.upwards("half-width, of 255", most * 1.04, unit=1 / 255)
     chart = Chart(_ranks(len(order)), left, right=unit_axis(left))
-    if promise.is_finite:
+    if math.isfinite(guarantee.threshold):
         chart.line(list(enumerate(given, 1)), "curve second")
-    covered = is_covered(views, promise)[order]
+    covered = is_covered(views, guarantee)[order]
     dots, crosses = [], []
     for rank, row in enumerate(order):
         told = f"needed {width(needed[rank])}, given {width(given[rank])}"
@@ -106,9 +107,9 @@ def width_by_view(views: Calibration, promise: Promise) -> Markup:
     chart.crosses(crosses, "cross")
     return chart.svg(
         "Half-width per view",
-        f"Views needed {width(needed[0])} to {width(needed[-1])}; boxes have "
-        f"{width(float(np.mean(given)))} on average. {plural(len(crosses), 'view')} of "
-        f"{len(order)} needed more than given.",
+        f"Views needed {width(needed[0])} to {width(needed[-1])}; boxes are "
+        f"{width(float(np.mean(given)))} wide on average. {len(crosses)} of "
+        f"{plural(len(order), 'view')} needed more than was given.",
     )
 
 
@@ -119,26 +120,26 @@ def _ranks(count: int) -> Axis:
 
 
 def unit_axis(left: Axis) -> Axis:
-    """The same heights where colours go from 0 to 1."""
+    """The same heights on the colour range 0 to 1."""
     ticks = Axis.upwards("", left.high, digits=2).ticks
     kept = tuple(tick for tick in ticks if tick[0] <= left.high * 1.001)
     return Axis("of 1", left.low, left.high, kept)
 
 
-def factor_scatter(views: Calibration, promise: Promise) -> Markup:
-    """The view factor a against the oracle's, logarithmic; above the line a view falls short."""
-    needed, factors = views.needed(promise.beta), views.factors
-    across = _log_axis("view factor a, without any label", factors)
+def factor_scatter(views: Calibration, guarantee: Guarantee) -> Markup:
+    """View factor against the half-width needed, on log axes; views above the line fall short."""
+    needed, factors = views.needed(guarantee.beta), views.factors
+    across = _log_axis("view factor a, predicted without photos", factors)
     chart = Chart(across, _log_axis("half-width needed a*, of 255", needed, unit=1 / 255))
-    if promise.is_finite:
+    if math.isfinite(guarantee.threshold):
         inside = [
-            a for a in np.geomspace(across.low, across.high, 60) if _within(chart.y, a, promise)
+            a for a in np.geomspace(across.low, across.high, 60) if _within(chart.y, a, guarantee)
         ]
         if len(inside) > 1:
             ends = (inside[0], inside[-1])
-            chart.line([(a, promise.threshold * a) for a in ends], "target")
-            chart.note((ends[1], promise.threshold * ends[1]), "q · a", "end", (-2, 22))
-    covered = is_covered(views, promise)
+            chart.line([(a, guarantee.threshold * a) for a in ends], "target")
+            chart.note((ends[1], guarantee.threshold * ends[1]), "q · a", "end", (-2, 22))
+    covered = is_covered(views, guarantee)
     found = zip(views.names, factors, needed, covered, strict=True)
     points = [
         (((float(a), float(n)), f"{name}: a = {a:.3g}, needed {width(n)}"), good)
@@ -147,14 +148,14 @@ def factor_scatter(views: Calibration, promise: Promise) -> Markup:
     chart.dots([point for point, good in points if good], "dot")
     chart.crosses([point for point, good in points if not good], "cross")
     return chart.svg(
-        "View factor against what views needed",
+        "View factor against half-width needed",
         f"Rank correlation {rank_correlation(factors, needed):+.2f} over "
         f"{plural(len(factors), 'view')}.",
     )
 
 
-def _within(axis: Axis, factor: float, promise: Promise) -> bool:
-    return axis.low <= promise.threshold * factor <= axis.high
+def _within(axis: Axis, factor: float, guarantee: Guarantee) -> bool:
+    return axis.low <= guarantee.threshold * factor <= axis.high
 
 
 def _log_axis(name: str, values: Array, unit: float = 1.0) -> Axis:
@@ -169,32 +170,32 @@ def _log_axis(name: str, values: Array, unit: float = 1.0) -> Axis:
 
 
 def shape_curve(test: ShapeTest) -> Markup:
-    """Error against the shape b~, both relative to their view; the diagonal would be perfect."""
+    """Error against the shape b~, both relative to the view mean; the diagonal would be perfect."""
     most = float(max(test.shape.max(), test.error.max())) * 1.04
     chart = Chart(
-        Axis.upwards("shape b̃, over its view's mean", most, digits=1),
-        Axis.upwards("error, over its view's mean", most, digits=1),
+        Axis.upwards("shape b̃, relative to the view mean", most, digits=1),
+        Axis.upwards("error, relative to the view mean", most, digits=1),
     )
     chart.line([(0, 0), (chart.x.high, chart.x.high)], "target")
     points = list(zip(test.shape.tolist(), test.error.tolist(), strict=True))
     chart.line(points, "curve faint")
     chart.dots([(p, f"where b̃ is {p[0]:.2f}, the error is {p[1]:.2f}") for p in points], "dot")
     return chart.svg(
-        "Error against the shape",
-        f"Where the shape is smallest ({test.shape[0]:.2f}) the error is {test.error[0]:.2f} of "
-        f"its view's mean, where it is largest ({test.shape[-1]:.2f}) it is {test.error[-1]:.2f}.",
+        "Error against shape",
+        f"Where the shape is smallest ({test.shape[0]:.2f}), the error is {test.error[0]:.2f} "
+        f"times the view mean; where it is largest ({test.shape[-1]:.2f}), {test.error[-1]:.2f}.",
     )
 
 
 def plan(
     training: Array,
     views: Calibration,
-    promise: Promise,
+    guarantee: Guarantee,
     chosen: tuple[NextPhoto, ...],
     scale: WidthScale,
 ) -> Markup:
-    """Cameras seen along the direction in which they differ least: mostly from above."""
-    needed = views.needed(promise.beta)
+    """Map of the cameras, projected along the direction in which they differ least."""
+    needed = views.needed(guarantee.beta)
     targets = np.array([photo.place for photo in chosen]).reshape(-1, 3)
     flat, places, marked = _flatten(training, views.places, targets)
     parts = [circle(point, 2, "faint-dot") for point in flat.tolist()]
@@ -205,16 +206,16 @@ def plan(
         parts += [circle((x, y), 9, "ring"), text((x + 10, y - 8), str(number), "start", "note")]
     return drawing(
         parts,
-        "Where the cameras stood",
+        "Camera positions",
         f"{plural(len(flat), 'training camera')} as small dots, "
-        f"{plural(len(places), 'calibration view')} coloured by the half-width they needed, the "
-        "places of the list ringed.",
+        f"{plural(len(places), 'calibration view')} coloured by the half-width they needed, "
+        "suggested places ringed.",
         (PLAN_WIDTH, PLAN_HEIGHT),
     )
 
 
 def _flatten(*groups: Array) -> tuple[Array, ...]:
-    """Places on the plane in which they vary most, fitted into the drawing."""
+    """Places projected onto the plane in which they vary most, fitted into the drawing."""
     everything = np.concatenate(groups)
     centre = everything.mean(axis=0)
     _, _, axes = np.linalg.svd(everything - centre, full_matrices=False)

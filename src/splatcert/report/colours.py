@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One colour scale for half-widths, in absolute units and perceptually even.
+"""The colour scale for half-widths, in absolute units and perceptually even, and its legend.
 
-From dark blue over red to light yellow on a path in OKLab. Lightness rises steadily, so the
-scale reads the same in grey, in print and for colour-blind eyes; the steps along the path are
-of equal length, so equal differences in width look equally different.
+It runs from dark blue through red to light yellow on a path in OKLab. Lightness rises steadily,
+so the scale reads the same in grey, in print and for colour-blind readers; the steps along the
+path are of equal length, so equal differences in width look equally different.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ STEPS = 64
 TOPS = (8, 16, 32, 48, 64, 96, 128, 192, 255)
 """Ends of scales, in 8-bit units; few, so that reports of similar scenes share one."""
 WIDEST = 3.0
-"""Pixels of so many times the usual half-width are still told apart."""
+"""Multiple of the median half-width up to which pixels get colours of their own."""
+BAR_HEIGHT, BAR_WIDTH, FONT_SIZE = 12, 256, 13
+UNIT = "half-width, of 255"
+"""Caption of a colour bar."""
 # Lightness, chroma and hue in degrees, on the way from narrow to wide.
 _PATH = (
     (0.17, 0.06, 285),
@@ -53,13 +56,18 @@ def palette() -> Pixels:
 
 @dataclass(frozen=True)
 class WidthScale:
-    """Which half-width has which colour: from 0 to `top` of 255."""
+    """Colours for half-widths from 0 (dark) to `top` of 255 (light)."""
 
     top: int
 
     @classmethod
+    def of(cls, certificate: Certificate) -> WidthScale:
+        """The scale for all pictures of a certificate, so that they can be compared."""
+        return cls.for_pixels(certificate.usual_half_widths)
+
+    @classmethod
     def holding(cls, half_width: float) -> WidthScale:
-        """The shortest scale that holds a half-width given where colours go from 0 to 1."""
+        """The shortest scale that holds a half-width on the colour range 0 to 1."""
         return cls(next((top for top in TOPS if 255 * half_width <= top), TOPS[-1]))
 
     @classmethod
@@ -69,7 +77,7 @@ class WidthScale:
 
     @property
     def end(self) -> float:
-        """The last half-width with a colour of its own, where colours go from 0 to 1."""
+        """The end of the scale on the colour range 0 to 1."""
         return self.top / 255
 
     def colours(self, half_width: ArrayLike) -> Pixels:
@@ -77,13 +85,37 @@ class WidthScale:
         return palette()[self.indices(half_width)]
 
     def indices(self, half_width: ArrayLike) -> Pixels:
-        """Place of each half-width in the palette; wider than the scale is its last colour."""
+        """Index of each half-width in the palette; wider ones get the last colour."""
         share = np.asarray(half_width, dtype=np.float64) * 255 / self.top
         return np.clip(share * STEPS, 0, STEPS - 1).astype(np.uint8)
 
     def css(self, half_width: float) -> str:
         """The colour of one half-width, for a page."""
         return "#" + bytes(palette()[int(self.indices(half_width))]).hex()
+
+    def ticks(self) -> list[tuple[float, str]]:
+        """Positions along the bar, 0 to 1, and their labels."""
+        return [(0.0, "0"), (0.5, f"{self.top / 2:g}"), (1.0, f"{self.top} or more")]
+
+    def draw(self, draw: ImageDraw.ImageDraw, left: int, top: int, width: int) -> None:
+        """The bar with its numbers below, about 30 pixels high."""
+        font = ImageFont.load_default(size=FONT_SIZE)
+        row = self.colours(np.linspace(0, self.end, width))
+        for x, colour in enumerate(row):
+            draw.line([(left + x, top), (left + x, top + BAR_HEIGHT)], fill=tuple(map(int, colour)))
+        draw.rectangle([left - 1, top - 1, left + width, top + BAR_HEIGHT], outline=(113, 113, 122))
+        for share, text in self.ticks():
+            anchor = {0.0: "la", 0.5: "ma", 1.0: "ra"}[share]
+            place = (left + share * width, top + BAR_HEIGHT + 3)
+            draw.text(place, text, fill=INK, font=font, anchor=anchor)
+
+    def legend(self, title: str) -> Pixels:
+        """The bar as a separate picture."""
+        sheet = Image.new("RGB", (BAR_WIDTH + 64, 78), PAPER)
+        draw = ImageDraw.Draw(sheet)
+        draw.text((32, 10), title, fill=INK, font=ImageFont.load_default(size=FONT_SIZE))
+        self.draw(draw, 32, 34, BAR_WIDTH)
+        return np.asarray(sheet)
 
 
 def _even_path(count: int) -> NDArray[np.float64]:
@@ -106,43 +138,3 @@ def _smooth(corners: NDArray[np.float64], count: int) -> NDArray[np.float64]:
 def _to_srgb(lab: NDArray[np.float64]) -> NDArray[np.float64]:
     linear = np.clip((lab @ _TO_CONES.T) ** 3 @ _TO_RGB.T, 0, 1)
     return np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
-
-
-BAR_HEIGHT, BAR_WIDTH = 12, 256
-FONT_SIZE = 13
-UNIT = "half-width, of 255"
-"""What stands beside a bar."""
-
-
-@dataclass(frozen=True)
-class WidthBar(WidthScale):
-    """From 0 (dark) to `top` of 255 (light)."""
-
-    @classmethod
-    def of(cls, certificate: Certificate) -> WidthBar:
-        """By the certificate alone, so that all pictures of it can be compared."""
-        return cls(WidthScale.for_pixels(certificate.usual_half_widths).top)
-
-    def ticks(self) -> list[tuple[float, str]]:
-        """Places along the bar, 0 to 1, and what stands there."""
-        return [(0.0, "0"), (0.5, f"{self.top / 2:g}"), (1.0, f"{self.top} or more")]
-
-    def draw(self, draw: ImageDraw.ImageDraw, left: int, top: int, width: int) -> None:
-        """The bar with its numbers below, about 30 pixels high."""
-        font = ImageFont.load_default(size=FONT_SIZE)
-        row = self.colours(np.linspace(0, self.end, width))
-        for x, colour in enumerate(row):
-            draw.line([(left + x, top), (left + x, top + BAR_HEIGHT)], fill=tuple(map(int, colour)))
-        draw.rectangle([left - 1, top - 1, left + width, top + BAR_HEIGHT], outline=(113, 113, 122))
-        for share, text in self.ticks():
-            anchor = {0.0: "la", 0.5: "ma", 1.0: "ra"}[share]
-            place = (left + share * width, top + BAR_HEIGHT + 3)
-            draw.text(place, text, fill=INK, font=font, anchor=anchor)
-
-    def legend(self, title: str) -> Pixels:
-        """The bar as a picture of its own."""
-        sheet = Image.new("RGB", (BAR_WIDTH + 64, 78), PAPER)
-        draw = ImageDraw.Draw(sheet)
-        draw.text((32, 10), title, fill=INK, font=ImageFont.load_default(size=FONT_SIZE))
-        self.draw(draw, 32, 34, BAR_WIDTH)
-        return np.asarray(sheet)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a report tells, as plain numbers, words and arrays: the certificate's side hands these."""
+"""The parts of a report as plain numbers, words and arrays, and how its numbers are written."""
 
 from __future__ import annotations
 
@@ -11,50 +11,25 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from splatcert.certificate.certificate import Certificate
-from splatcert.difficulty.descriptor import FEATURE_NAMES
+from splatcert.certificate.checks import Check
+from splatcert.certificate.record import Guarantee
 from splatcert.report.pictures import ViewPicture
 
 Array = NDArray[np.float64]
-Mark = Literal["ok", "attention", "yours"]
-"""Checked and fine; look at this; nobody but the reader can know."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Promise:
-    """The guarantee in numbers."""
-
-    alpha: Fraction
-    beta: Fraction
-    views: int
-    """m, the calibration views."""
-    rank: int
-    """k; the threshold is the k-th smallest score."""
-    threshold: float
-    """q; infinite where k > m."""
-    masked: bool
-    """Whether it is about the pixels that count only."""
-    batch_only: bool
-    """Whether it is about views of one batch only."""
-    statement: str
-    """As certificate.json has it."""
-
-    @property
-    def is_finite(self) -> bool:
-        """Whether the boxes say anything at all."""
-        return math.isfinite(self.threshold)
+Mark = Literal["ok", "neutral", "attention", "yours"]
+"""Checked; tested, and no evidence against it found; needs attention; only the reader can know."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Condition:
-    """One thing the guarantee rests on, and how it looks."""
+    """One thing the guarantee depends on, and what is known about it here."""
 
     mark: Mark
     title: str
     words: str
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
-    """A small table, where a sentence is not enough."""
+    """A small table with the numbers behind the words."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -65,18 +40,18 @@ class Calibration:
     factors: Array
     """a_v, [m]."""
     levels: tuple[Fraction, ...]
-    """Shares of pixels that may miss."""
+    """Shares of pixels that may lie outside their boxes."""
     reach: Array
-    """Mean half-width at which a view just has so few misses, [m, levels]: its oracle factors."""
+    """Smallest mean half-width that reaches each level, [m, levels]: the oracle factors."""
     psnr: Array
-    """Of the renders, decibels, [m]."""
+    """PSNR of the renders in decibels, [m]."""
     places: Array
-    """Where the cameras stood, [m, 3]."""
+    """Camera centres, [m, 3]."""
     inside: Array | None
-    """Share of pixels inside their boxes, [m]; None where photos were not looked at."""
+    """Share of pixels inside their boxes, [m]; None without photos."""
 
     def needed(self, beta: Fraction) -> Array:
-        """Mean half-width at which each view would just have been covered, a*_v, [m]."""
+        """Smallest mean half-width that covers each view, a*_v, [m]."""
         return self.reach[:, self.levels.index(beta)]
 
     def by_difficulty(self, beta: Fraction) -> NDArray[np.intp]:
@@ -85,7 +60,7 @@ class Calibration:
 
 
 class ScaleRow(NamedTuple):
-    """What one scale costs over random splits."""
+    """Coverage and width of one scale over random splits."""
 
     name: str
     words: str
@@ -96,7 +71,7 @@ class ScaleRow(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """The diagnostic by random splits, or why there is none."""
+    """The diagnostic estimate from random splits, or why there is none."""
 
     rows: tuple[ScaleRow, ...]
     words: str
@@ -104,29 +79,27 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class ShapeTest:
-    """Does the error within views follow the shape? Pixels of all views in bins of b~."""
+    """Error against shape within views: the pixels of all views in bins of b~."""
 
     shape: Array
     """Mean b~ of a bin, [bins]."""
     error: Array
-    """Mean error of its pixels over the mean error of their view, [bins]."""
+    """Mean error of its pixels relative to the mean error of their view, [bins]."""
 
 
 class NextPhoto(NamedTuple):
-    """A place worth another photograph, and why."""
+    """A place worth another photograph: a row of a table."""
 
-    title: str
-    words: str
-    half_width: float
+    cells: tuple[str, ...]
     place: tuple[float, float, float]
+    """Camera centre."""
 
 
-class Verified(NamedTuple):
-    """One check of the certificate, made when the report was written."""
+class NextPhotos(NamedTuple):
+    """Places worth another photograph, best first."""
 
-    name: str
-    passed: bool
-    detail: str
+    columns: tuple[str, ...]
+    photos: tuple[NextPhoto, ...]
 
 
 class Facts(NamedTuple):
@@ -137,35 +110,37 @@ class Facts(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Report:
+class ReportContent:
     """Everything on the page."""
 
     scene: str
     created: str
-    promise: Promise
+    guarantee: Guarantee
+    batch_only: bool
+    """Whether the guarantee covers only views of the certified batch."""
     conditions: tuple[Condition, ...]
     calibration: Calibration
     training_places: Array
-    """Where the training cameras stood, [T, 3]."""
+    """Centres of the training cameras, [T, 3]."""
     pictures: tuple[ViewPicture, ...]
-    """Views from the easiest to the hardest; none without a model."""
+    """Views from easiest to hardest; empty without a model."""
     factor_words: str
     """Where the view factor comes from."""
     shape_words: str
-    """How much the shape counts."""
+    """Where the shape comes from."""
     shape_test: ShapeTest | None
     estimate: Estimate
-    next_photos: tuple[NextPhoto, ...]
-    checks: tuple[Verified, ...] = ()
+    next_photos: NextPhotos
+    checks: tuple[Check, ...] = ()
     commands: tuple[str, ...] = ()
-    """How to check the certificate, to be typed as they are."""
+    """Commands that check the certificate, ready to run."""
     provenance: tuple[Facts, ...]
     missing: tuple[str, ...]
-    """What this report could not show, and what it takes."""
+    """What this report does not show, and which option adds it."""
 
 
 def percent(share: float) -> str:
-    """A measured share for people; a dash where there is none."""
+    """A measured share in percent; a dash where there is none."""
     return "-" if math.isnan(share) else f"{100 * share:.1f}%"
 
 
@@ -180,62 +155,10 @@ def of_255(value: float) -> str:
 
 
 def of_one(value: float) -> str:
-    """A half-width where colours go from 0 to 1."""
+    """A half-width on the colour range 0 to 1."""
     return "∞" if math.isinf(value) else f"{value:.3f}"
 
 
 def plural(count: int, noun: str) -> str:
     """1 view, 2 views."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-PLACES = 5
-
-
-def next_photos(certificate: Certificate) -> tuple[NextPhoto, ...]:
-    """Places near the calibration views that needed the widest boxes, worst first.
-
-    What a report advises where nobody has searched for better places.
-    """
-    record, views = certificate.record, certificate.views
-    rows = [views.held_out.names.index(view.name) for view in record.calibration]
-    needed = views.oracle("held-out", certificate.beta, record.scale.lambda_b)[rows]
-    described = views.held_out.descriptors[rows]
-    typical = np.median(described, axis=0)
-    worst = np.argsort(-needed, kind="stable")[:PLACES]
-    return tuple(
-        NextPhoto(
-            title=f"near {record.calibration[row].name}",
-            words=_reason(described[row], typical),
-            half_width=float(needed[row]),
-            place=_place(certificate, int(row)),
-        )
-        for row in worst
-    )
-
-
-def _place(certificate: Certificate, row: int) -> tuple[float, float, float]:
-    x, y, z = certificate.record.calibration[row].camera.camera().centre.tolist()
-    return x, y, z
-
-
-def _reason(found: np.ndarray, typical: np.ndarray) -> str:
-    """In what the view is worse supported than most, or that it is hard all the same."""
-    angle, exposure, distance = (
-        FEATURE_NAMES.index(name) for name in ("sup_ang_mean", "sup_logE_mean", "g_dnn")
-    )
-    reasons = []
-    if found[angle] > 1.1 * typical[angle]:
-        reasons.append(
-            f"sees surfaces {math.degrees(found[angle]):.0f}° off the directions they were "
-            f"photographed from (typically {math.degrees(typical[angle]):.0f}°)"
-        )
-    if found[exposure] < typical[exposure] - math.log(1.25):
-        share = math.exp(found[exposure] - typical[exposure])
-        reasons.append(f"sees surfaces that were photographed {100 * share:.0f}% as much as usual")
-    if found[distance] > 1.25 * typical[distance]:
-        ratio = found[distance] / typical[distance]
-        reasons.append(f"stands {ratio:.1f} times as far from a training camera as usual")
-    if not reasons:
-        return "as well photographed as others, but hard: fine detail, gloss or movement"
-    return "; ".join(reasons)

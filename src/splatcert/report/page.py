@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page: one HTML file that asks nobody for anything.
+"""The page: one self-contained HTML file that makes no network requests.
 
-Names come from files of strangers. Every one of them is escaped by the template, and the
-page's own policy lets no script run but ours.
+Names may come from untrusted files. The template escapes every one of them, and the page's
+content security policy allows no script but its own.
 """
 
 from __future__ import annotations
@@ -24,14 +24,19 @@ from splatcert.conformal.levels import in_percent
 from splatcert.conformal.ranks import rank_correlation
 from splatcert.report import charts
 from splatcert.report.colours import STEPS, WidthScale, palette
-from splatcert.report.content import Report, of_255, of_one, percent, plural, width
+from splatcert.report.content import ReportContent, of_255, of_one, percent, plural, width
 from splatcert.report.pictures import Panel, ViewPicture, error_panel, panels
 from splatcert.storage.whole import write_text_whole
 
 HERE = Path(__file__).parent
 HIGH = 0.98
 """Share of the pixels shown whose half-width the colour scale must hold."""
-MARKS = {"attention": "attention", "yours": "up to you", "ok": "checked"}
+MARKS = {
+    "attention": "attention",
+    "yours": "up to you",
+    "neutral": "no evidence against",
+    "ok": "checked",
+}
 
 
 class Row(NamedTuple):
@@ -40,7 +45,7 @@ class Row(NamedTuple):
     number: int
     name: str
     place: str
-    """Among all calibration views, in words."""
+    """Rank among all calibration views, in words."""
     needed: float
     given: float
     covered: bool
@@ -49,13 +54,13 @@ class Row(NamedTuple):
     panels: tuple[Panel, ...]
 
 
-def write_page(report: Report, path: Path) -> Path:
+def write_page(report: ReportContent, path: Path) -> Path:
     """Write the page, whole or not at all."""
     write_text_whole(path, render_page(report))
     return path
 
 
-def render_page(report: Report) -> str:
+def render_page(report: ReportContent) -> str:
     """The page as text."""
     pages = Environment(
         loader=FileSystemLoader(HERE),
@@ -72,7 +77,8 @@ def render_page(report: Report) -> str:
     style = pages.get_template("page.css").render()
     return pages.get_template("page.html").render(
         report=report,
-        promise=report.promise,
+        guarantee=report.guarantee,
+        bounded=math.isfinite(report.guarantee.threshold),
         style=Markup(style),
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
@@ -80,13 +86,13 @@ def render_page(report: Report) -> str:
     )
 
 
-def _derived(report: Report) -> dict[str, Any]:
-    """What follows from the report's content: rows, charts, counts."""
-    views, promise = report.calibration, report.promise
+def _derived(report: ReportContent) -> dict[str, Any]:
+    """What the template needs beyond the content: rows, charts, counts."""
+    views, guarantee = report.calibration, report.guarantee
     scale = scale_for(report)
     rows = [_row(report, picture, k, scale) for k, picture in enumerate(report.pictures, 1)]
     middle = len(rows) // 2
-    covered = charts.is_covered(views, promise)
+    covered = charts.is_covered(views, guarantee)
     has_factor = bool(np.ptp(views.factors) > 0)
     return {
         "rows": rows,
@@ -94,54 +100,62 @@ def _derived(report: Report) -> dict[str, Any]:
         "example": _example(report.pictures[middle], rows[middle], scale) if rows else (),
         "scale": scale,
         "bar": _bar(),
-        "given": promise.threshold * views.factors,
-        "needed": views.needed(promise.beta),
-        "apart": _apart(views.needed(promise.beta)),
-        "order": views.by_difficulty(promise.beta).tolist(),
+        "given": guarantee.threshold * views.factors,
+        "needed": views.needed(guarantee.beta),
+        "apart": _apart(views.needed(guarantee.beta)),
+        "order": views.by_difficulty(guarantee.beta).tolist(),
         "covered": covered,
         "short": int((~covered).sum()),
         "marks": MARKS,
         "counts": Counter(condition.mark for condition in report.conditions),
         "holds": all(check.passed for check in report.checks),
-        "coverage_chart": charts.coverage_curve(views, promise) if promise.is_finite else None,
-        "width_chart": charts.width_by_view(views, promise),
-        "factor_chart": charts.factor_scatter(views, promise) if has_factor else None,
-        "correlation": rank_correlation(views.factors, views.needed(promise.beta)),
+        "coverage_chart": charts.coverage_curve(views, guarantee)
+        if math.isfinite(guarantee.threshold)
+        else None,
+        "width_chart": charts.width_by_view(views, guarantee),
+        "factor_chart": charts.factor_scatter(views, guarantee) if has_factor else None,
+        "correlation": rank_correlation(views.factors, views.needed(guarantee.beta)),
         "shape_chart": charts.shape_curve(report.shape_test) if report.shape_test else None,
-        "plan": charts.plan(report.training_places, views, promise, report.next_photos, scale),
+        "next_columns": ("#", *report.next_photos.columns),
+        "next_rows": [
+            (str(rank), *one.cells) for rank, one in enumerate(report.next_photos.photos, 1)
+        ],
+        "plan": charts.plan(
+            report.training_places, views, guarantee, report.next_photos.photos, scale
+        ),
     }
 
 
 def _apart(needed: NDArray[np.float64]) -> str:
-    """How much less than the mean the easiest view needed, and how much more the hardest."""
+    """How far the easiest and the hardest view are from the mean, in words; or nothing."""
     mean = float(needed.mean())
     if not 0 < mean < math.inf:
         return ""
     least, most = needed.min() / mean, needed.max() / mean
-    return f"Views needed {least:.2f} to {most:.2f} times the mean of all, and the hard ones set "
+    return f"Views needed {least:.2f} to {most:.2f} times the mean half-width; the hardest set it."
 
 
-def scale_for(report: Report) -> WidthScale:
-    """One scale for every picture: it holds the half-widths shown, or what views needed."""
+def scale_for(report: ReportContent) -> WidthScale:
+    """One colour scale for every picture, wide enough for the half-widths shown or needed."""
     maps = [view.half_width for view in report.pictures if view.half_width is not None]
     if maps:
         return WidthScale.holding(max(float(np.quantile(one, HIGH)) for one in maps))
-    return WidthScale.holding(float(report.calibration.needed(report.promise.beta).max()))
+    return WidthScale.holding(float(report.calibration.needed(report.guarantee.beta).max()))
 
 
-def _row(report: Report, picture: ViewPicture, number: int, scale: WidthScale) -> Row:
-    views, promise = report.calibration, report.promise
+def _row(report: ReportContent, picture: ViewPicture, number: int, scale: WidthScale) -> Row:
+    views, guarantee = report.calibration, report.guarantee
     index = views.names.index(picture.name)
-    rank = views.by_difficulty(promise.beta).tolist().index(index) + 1
+    rank = views.by_difficulty(guarantee.beta).tolist().index(index) + 1
     last = len(views.names)
     place = {1: "easiest", last: "hardest"}.get(rank, f"{ordinal(rank)} of {last}")
     return Row(
         number=number,
         name=picture.name,
         place=place,
-        needed=float(views.needed(promise.beta)[index]),
-        given=float(promise.threshold * views.factors[index]),
-        covered=bool(charts.is_covered(views, promise)[index]),
+        needed=float(views.needed(guarantee.beta)[index]),
+        given=float(guarantee.threshold * views.factors[index]),
+        covered=bool(charts.is_covered(views, guarantee)[index]),
         inside=None if views.inside is None else float(views.inside[index]),
         psnr=float(views.psnr[index]),
         panels=panels(picture, scale),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Views as pictures inside a page: reduced to what a screen shows, coloured, encoded."""
+"""Views as pictures embedded in a page: reduced to screen size, coloured, encoded."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from splatcert.report.colours import STEPS, WidthScale, palette
+from splatcert.storage.png import to_pixels
 
 Map = NDArray[np.float32]
 Mask = NDArray[np.bool_]
 LABELS = {"lower": "lower edge", "upper": "upper edge"}
-"""Of panels that are called something else than their kind."""
+"""Labels of panels whose label differs from their kind."""
 LONGEST_SIDE = 640
 QUALITY = 80
 MISS = (255, 46, 126)
-"""Far from the colours of most photographs, and told from grey by any eye."""
+"""Unlike the colours of most photographs, and distinct from grey for colour-blind readers."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -38,35 +39,35 @@ class ViewPicture:
     error: Map | None
     """Largest difference of a colour channel to the photo, [H, W]."""
     photo: Map | None
-    """[H, W, 3]; only where the reader asked for photographs."""
+    """[H, W, 3]; only where photographs were requested."""
 
     @classmethod
     def reduced(cls, name: str, **maps: NDArray[Any] | None) -> ViewPicture:
-        """The same with its longest side cut down; large views need not be kept in memory."""
+        """The view at page size, so that large maps need not stay in memory."""
         small = {key: None if one is None else reduce(one) for key, one in maps.items()}
         return cls(name=name, **small)  # pyright: ignore[reportArgumentType]
 
 
 class Panel(NamedTuple):
-    """One picture of a view: layers above each other, and what they show in words."""
+    """One picture of a view: stacked layers, and what they show in words."""
 
     kind: str
     label: str
     alt: str
     layers: tuple[str, ...]
-    """Data addresses, the lowest first."""
+    """Data URLs, the lowest layer first."""
     size: tuple[int, int]
     """Width and height in pixels."""
 
 
 def panels(view: ViewPicture, scale: WidthScale) -> tuple[Panel, ...]:
-    """Everything there is to see of a view, the render first."""
+    """All pictures of a view, the render first."""
     found = [_panel(view, "render", f"Render of view {view.name}", jpeg(view.center))]
     if view.half_width is not None:
         found += _boxes(view, view.half_width, scale)
     if view.missed is not None:
         share = f"{100 * view.missed.mean():.1f}% of its pixels"
-        words = f"Where the photo of view {view.name} lies outside its boxes: {share}"
+        words = f"Pixels of the photo of view {view.name} outside their boxes: {share}"
         found.append(_panel(view, "misses", words, faded(view.center), stain(view.missed)))
     if view.photo is not None:
         found.append(_panel(view, "photo", f"Photo of view {view.name}", jpeg(view.photo)))
@@ -74,11 +75,11 @@ def panels(view: ViewPicture, scale: WidthScale) -> tuple[Panel, ...]:
 
 
 def error_panel(view: ViewPicture, scale: WidthScale) -> Panel | None:
-    """The error in the colours of half-widths, to hold against them."""
+    """The error in the colours of half-widths, for comparison with them."""
     if view.error is None:
         return None
     words = f"Error of view {view.name}: {_in_words(view.error)}"
-    return _panel(view, "error", words, coloured(view.error, scale))
+    return _panel(view, "error", words, width_png(view.error, scale))
 
 
 def _boxes(view: ViewPicture, half_width: Map, scale: WidthScale) -> list[Panel]:
@@ -86,7 +87,7 @@ def _boxes(view: ViewPicture, half_width: Map, scale: WidthScale) -> list[Panel]
     edge = f"edge of the boxes of view {view.name}"
     reach = half_width[..., None]
     return [
-        _panel(view, "half-width", words, coloured(half_width, scale)),
+        _panel(view, "half-width", words, width_png(half_width, scale)),
         _panel(view, "lower", f"Lower {edge}", jpeg(view.center - reach)),
         _panel(view, "upper", f"Upper {edge}", jpeg(view.center + reach)),
     ]
@@ -104,7 +105,7 @@ def _in_words(values: Map) -> str:
 
 
 def reduce(values: NDArray[Any]) -> NDArray[Any]:
-    """A map or picture whose longest side fits a page; colours are averaged, masks sampled."""
+    """A map or picture reduced to fit a page; colours are averaged, masks sampled."""
     height, width = values.shape[:2]
     factor = LONGEST_SIDE / max(height, width)
     if factor >= 1:
@@ -121,32 +122,28 @@ def reduce(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def jpeg(colour: NDArray[Any]) -> str:
-    """Colours in [0, 1] (clamped) as the address of a JPEG."""
-    return _address(Image.fromarray(_bytes(colour)), "jpeg", quality=QUALITY, optimize=True)
+    """Colours in [0, 1] (clamped) as the data URL of a JPEG."""
+    return _address(Image.fromarray(to_pixels(colour)), "jpeg", quality=QUALITY, optimize=True)
 
 
 def faded(colour: NDArray[Any]) -> str:
-    """A grey, darkened copy to draw on."""
+    """A darkened grey copy to draw on, as the data URL of a JPEG."""
     grey = 0.15 + 0.5 * np.clip(colour, 0, 1).mean(axis=-1)
-    return _address(Image.fromarray(_bytes(grey)), "jpeg", quality=60, optimize=True)
+    return _address(Image.fromarray(to_pixels(grey)), "jpeg", quality=60, optimize=True)
 
 
-def coloured(values: Map, scale: WidthScale) -> str:
-    """A map in the colours of the scale, without loss."""
+def width_png(values: Map, scale: WidthScale) -> str:
+    """A map in the colours of the scale, as the data URL of a lossless PNG."""
     image = Image.fromarray(scale.indices(values), mode="P")
     image.putpalette(palette().tobytes() + bytes(3 * (256 - STEPS)))
     return _address(image, "png", optimize=True)
 
 
 def stain(mask: Mask) -> str:
-    """Marked pixels in one colour, the others transparent."""
+    """Marked pixels in one colour, the others transparent, as the data URL of a PNG."""
     image = Image.fromarray(mask.astype(np.uint8), mode="P")
     image.putpalette(bytes(3) + bytes(MISS))
     return _address(image, "png", optimize=True, transparency=0, bits=1)
-
-
-def _bytes(values: NDArray[Any]) -> NDArray[np.uint8]:
-    return np.round(np.clip(values, 0, 1) * 255).astype(np.uint8)
 
 
 def _address(image: Image.Image, kind: str, **options: Any) -> str:

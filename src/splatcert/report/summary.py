@@ -3,119 +3,186 @@
 
 from __future__ import annotations
 
+import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from splatcert.report.content import percent
+from splatcert.certificate.diagnostics import CERTIFIED, CONSTANT, DOUBTFUL, too_few_to_split
+from splatcert.certificate.hashes import has_known_origin
+from splatcert.conformal.calibrate import shortfall, state_calibration
+from splatcert.conformal.levels import in_percent
+from splatcert.errors import listed
+from splatcert.report.content import percent, plural
 
 if TYPE_CHECKING:
     from splatcert.certificate.certificate import Certificate
-    from splatcert.certificate.record import HeldOutBy
+    from splatcert.certificate.record import UnseenBy
+    from splatcert.scene.roles import Purpose
 
-HELD_OUT_BY: dict[HeldOutBy, str] = {
-    "model": "what its own run or settings say",
-    "user": "the statement of whoever held them out",
-    "assumed": "assumed: the file does not say",
+HELD_OUT_BY: dict[UnseenBy, str] = {
+    "model": "",
+    "user": "You stated that the model has not seen these photos; the model file does not say.",
+    "assumed": "Assumed: the model file does not say which photos it was trained on. If it was "
+    "trained on the held-out ones, nothing is guaranteed.",
 }
+"""Who says which photos the model has not seen, where it is not the model itself."""
+LABEL_USES: dict[Purpose, str] = {
+    "calibration": "for calibration",
+    "evaluation": "to measure quality",
+    "source": "to train a view predictor",
+}
+FROM_RUN = ", says its run folder"
+"""How the ledger marks entries that a training run reported."""
 
 
-def words(certificate: Certificate) -> dict[str, str]:
-    """What a certificate says, for people: the guarantee first, doubts and estimates after."""
-    from splatcert.conformal.calibrate import shortfall, state_calibration
+def closing_lines(certificate: Certificate, folder: Path) -> dict[str, str]:
+    """What `certify` ends with: the guarantee, whom it serves, what it costs, what comes next.
 
-    record, alpha = certificate.record, certificate.alpha
-    promise = record.guarantee
-    told = {
-        "field": f"{record.field.ending}; training views re-rendered at "
+    Rows beyond the seven usual ones appear only where there is something to say.
+    """
+    record = certificate.record
+    counted, views = record.guarantee.counted, record.guarantee.views
+    place = shlex.quote(str(folder))
+    rows = {
+        "Certificate": str(folder),
+        "Guarantee": guarantee_words(certificate),
+        "Applies to": f"views exchangeable with the {plural(views, 'held-out photo')} it was "
+        "calibrated on",
+        "Masks": counted.words(views) if counted.masked_views else "",
+        "Held out": HELD_OUT_BY[record.scene.held_out_by],
+        "Photos used": earlier_use(certificate),
+        "Predictor": _predictor_note(certificate),
+        "Half-width": width_words(certificate),
+        "Estimate": estimate_words(certificate),
+        "Notes": exchangeability_words(certificate),
+        "Next": f"splatcert report {place}    splatcert view {place}",
+    }
+    return {label: text for label, text in rows.items() if text}
+
+
+def detail_lines(certificate: Certificate) -> dict[str, str]:
+    """How a certificate was made, for whoever inspects it."""
+    record = certificate.record
+    rows = {
+        "Field": f"{record.field.ending}; training views re-rendered at "
         f"{record.field.training_psnr:.1f} dB",
-        "predictor": predictor_words(certificate),
-        "calibrated": state_calibration(alpha, promise.views),
-        "guarantee": promise.statement,
+        "Scale": scale_words(certificate),
+        "Calibration": state_calibration(certificate.alpha, record.guarantee.views),
+        "Savings": _savings(certificate),
     }
-    if earlier := record.labels.earlier():
-        told["labels"] = (
-            f"{earlier}; the guarantee needs that nobody chose model or settings by them"
-        )
-    if promise.counted.masked_views:
-        told["masks"] = promise.counted.words(promise.views)
-    if missing := shortfall(promise.views, alpha):
-        told["missing"] = " ".join(missing.split())
-    else:
-        told["width"] = width_words(certificate)
-    return {
-        **told,
-        "assumes": assumption_words(certificate),
-        "estimate": estimate_words(certificate),
-    }
+    return {label: text for label, text in rows.items() if text}
 
 
-def predictor_words(certificate: Certificate) -> str:
-    """Where the view factor comes from."""
-    from splatcert.certificate.hashes import has_known_origin
-
-    rule = certificate.rule
-    if rule.predictor is None:
-        return f"none: every view has factor 1, the shape counts by lambda_b = {rule.lambda_b}"
-    scenes = len(rule.predictor.card.get("scenes", ()))
-    other = (
-        ""
-        if rule.predictor.beta == certificate.beta
-        else (f"; it was learned for beta = {rule.predictor.beta}, which costs width, not validity")
-    )
-    if not has_known_origin(rule.predictor.card):
-        other += (
-            "; origin unknown: its card does not name the photos it learned from, so nobody can "
-            "check that they are not these"
-        )
+def guarantee_words(certificate: Certificate) -> str:
+    """The guarantee in one sentence, or why there is none."""
+    guarantee = certificate.record.guarantee
+    if missing := shortfall(guarantee.views, certificate.alpha):
+        return f"None: {' '.join(missing.split())}"
+    pixels = "unmasked pixels" if guarantee.counted.masked_views else "pixels"
+    only = certificate.record.scale.batch_only
+    view = "new view of the certified batch" if only else "new view"
+    other = " Cameras outside the batch are not covered." if only else ""
     return (
-        f"learned on {scenes} scenes, lambda_a = {rule.lambda_a}, lambda_b = {rule.lambda_b}, "
-        f"hash {rule.predictor.sha256[:12]}{other}"
+        f"With probability ≥ {in_percent(1 - certificate.alpha)}, "
+        f"≥ {in_percent(1 - certificate.beta)} of the {pixels} of a {view} lie inside their boxes."
+        f"{other}"
+    )
+
+
+def earlier_use(certificate: Certificate) -> str:
+    """Who had used held-out photos before the scales were fixed, and what follows; or nothing."""
+    labels, told = certificate.record.labels, []
+    for entry in labels.ledger[: labels.handed_out_before]:
+        photos = f"{plural(len(entry.views), 'held-out photo')} ({listed(entry.views)})"
+        by = entry.by.removesuffix(FROM_RUN)
+        told.append(f"{by} had already used {photos} {LABEL_USES[entry.purpose]}.")
+    if not told:
+        return ""
+    return (
+        f"{' '.join(told)} The guarantee assumes that nobody used them to choose the model or "
+        "its settings."
+    )
+
+
+def _predictor_note(certificate: Certificate) -> str:
+    """What is unusual about the view predictor, if anything is."""
+    predictor = certificate.predictor
+    if certificate.rule is None:
+        return ""
+    if predictor is None:
+        return "none: every view has factor 1"
+    notes = []
+    if predictor.beta != certificate.beta:
+        notes.append(f"trained for beta = {predictor.beta}: boxes may be wider, but remain valid")
+    if not has_known_origin(predictor.card):
+        notes.append(
+            "origin unknown: its card does not name the photos it was trained on, so nobody can "
+            "check whether the held-out photos are among them"
+        )
+    return "; ".join(notes)
+
+
+def scale_words(certificate: Certificate) -> str:
+    """Where the view factor comes from, and how much factor and shape count."""
+    rule, predictor = certificate.rule, certificate.predictor
+    if rule is None:
+        return f"scale {certificate.record.scale.name}: a view's factor is the mean of its scale"
+    if predictor is None:
+        return f"no view predictor: every view has factor 1; lambda_b = {rule.lambda_b}"
+    scenes = len(predictor.card.get("scenes", ()))
+    return (
+        f"view predictor trained on {plural(scenes, 'scene')}; lambda_a = {rule.lambda_a}, "
+        f"lambda_b = {rule.lambda_b}, hash {predictor.sha256[:12]}"
     )
 
 
 def width_words(certificate: Certificate) -> str:
-    """How wide the boxes are."""
-    widths = [certificate.threshold * view.factor for view in certificate.record.calibration]
+    """How wide the boxes are; nothing where they are unbounded."""
+    if shortfall(certificate.record.guarantee.views, certificate.alpha):
+        return ""
+    widths = [255 * certificate.threshold * v.factor for v in certificate.record.calibration]
     mean, least, most = sum(widths) / len(widths), min(widths), max(widths)
-    told = f"mean half-width {mean:.4f} where colours go from 0 to 1, {255 * mean:.1f} of 255"
     if least == most:
-        return f"{told}, in every view"
-    return f"{told}; calibration views from {least:.4f} to {most:.4f}"
+        return f"{mean:.1f} of 255 on average, the same in every view"
+    return f"{mean:.1f} of 255 on average ({least:.1f} to {most:.1f} across calibration views)"
 
 
-def assumption_words(certificate: Certificate) -> str:
-    """What the guarantee rests on, and how it looks."""
-    from splatcert.certificate.diagnostics import DOUBTFUL
-
+def exchangeability_words(certificate: Certificate) -> str:
+    """What the permutation test found about the one assumption."""
     test = certificate.record.exchangeability
-    verdict = (
-        "the scores speak against it, so be careful with single regions or stretches of the capture"
-        if test.p_value < DOUBTFUL
-        else "the scores do not speak against it"
-    )
+    if test.p_value < DOUBTFUL:
+        return (
+            "Coverage may differ between regions of this capture "
+            f"(permutation test: {test.in_words()}; see the report)."
+        )
     return (
-        "a new view is exchangeable with the calibration views; by a permutation test against "
-        f"capture order and pose {verdict} ({test.in_words()}); that the model has not seen the "
-        f"held-out photos is {HELD_OUT_BY[certificate.record.scene.held_out_by]}"
+        "A permutation test on capture order and pose found no evidence against "
+        f"exchangeability ({test.in_words()})."
     )
 
 
 def estimate_words(certificate: Certificate) -> str:
-    """The diagnostic by random splits, kept apart from the guarantee."""
-    from splatcert.certificate.diagnostics import CERTIFIED, CONSTANT, too_few_to_split
-
+    """The diagnostic estimate from random splits, which is not part of the guarantee."""
     found = certificate.record.splits
     if found is None:
         return f"none: {too_few_to_split(certificate.record.guarantee.views, certificate.alpha)}"
     ours = found.scales[CERTIFIED]
-    told = {CERTIFIED, CONSTANT}
-    if certificate.rule.predictor is None:
-        told |= {"a only", "b~ only"}  # they are the constant and the certified scale again
-    rest = ", ".join(
-        f"{name} {percent(one.saving)}" for name, one in found.scales.items() if name not in told
-    )
     return (
-        f"no part of the guarantee: over {found.splits} random splits with "
-        f"{found.calibration_views} calibration views, {percent(ours.coverage)} of the test "
-        f"views are covered at half-width {ours.width:.4f}, {percent(abs(ours.saving))} "
-        f"{'less' if ours.saving >= 0 else 'more'} than a constant scale needs (saved by {rest})"
+        f"{percent(ours.coverage)} of test views covered over {found.splits} random splits; "
+        f"{percent(abs(ours.saving))} {'narrower' if ours.saving >= 0 else 'wider'} than a "
+        "constant scale"
     )
+
+
+def _savings(certificate: Certificate) -> str:
+    """Width that parts of the scale save against a constant one."""
+    found = certificate.record.splits
+    if found is None:
+        return ""
+    left_out = {CERTIFIED, CONSTANT}
+    if certificate.predictor is None:
+        left_out |= {"a only", "b~ only"}  # they are the constant and the certified scale again
+    parts = [
+        f"{name} {percent(s.saving)}" for name, s in found.scales.items() if name not in left_out
+    ]
+    return f"against a constant scale: {', '.join(parts)}"

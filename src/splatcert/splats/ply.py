@@ -75,7 +75,7 @@ def read_ply(path: str | Path, *, check: bool = True) -> Splats:
             del extra[name]
     tensors = {name: torch.from_numpy(array) for name, array in parameters.items()}
     columns = {name: torch.from_numpy(array) for name, array in extra.items()}
-    splats = Splats(**tensors, antialiased=antialiased, extra=columns)
+    splats = Splats(antialiased=antialiased, extra=columns, origin=None, **tensors)
     if check:
         splats.check_finite()
     return splats

@@ -12,7 +12,6 @@ from PIL import Image
 from splatcert.storage.whole import replacing
 
 Pixels = NDArray[np.uint8]
-CAPTION_HEIGHT = 24
 PAPER, INK = (24, 24, 27), (228, 228, 231)
 
 

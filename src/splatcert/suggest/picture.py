@@ -1,58 +1,119 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A map of a capture from above: what was photographed from where, and what comes next."""
+"""The picture that `splatcert suggest` writes: a map of the capture, and suggested views."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from splatcert.camera import Camera
+from splatcert.certificate.certificate import Certificate
+from splatcert.report.colours import WidthScale
 from splatcert.scene.camera_paths import Layout
 from splatcert.splats.gaussians import Splats
 from splatcert.splats.harmonics import SH_CONSTANT
-from splatcert.storage.png import INK, PAPER, Pixels
-
-if TYPE_CHECKING:
-    from PIL import Image
-
-    from splatcert.camera import Camera
-    from splatcert.certificate.certificate import Certificate
-    from splatcert.report.colours import WidthBar
-    from splatcert.storage.png import Pixels
-    from splatcert.suggest.rank import Suggestion
+from splatcert.storage.png import INK, PAPER, Pixels, to_pixels
+from splatcert.suggest.rank import Suggestion
 
 Floats = NDArray[np.float64]
 Colour = tuple[int, int, int]
 SMOOTH = 3
-"""Drawn this much larger, then reduced: lines without steps."""
+"""The map is drawn this much larger, then reduced for smooth lines."""
 COARSE = 3
-"""Pixels of the map that share one colour of the scene."""
+"""Side in pixels of the map's cells, each in one colour of the scene."""
 MARGIN = 0.12
-SEEN = (147, 197, 253)
-"""Of training cameras."""
+TRAINING = (147, 197, 253)
+"""Colour of training cameras."""
 FAINT = 0.75
-"""How much of the scene's own colours is left in the map."""
+"""Opacity of the scene in the map."""
+SHOWN = 6
+"""Suggestions that are also shown as small renders."""
+MAP, PANEL, LEGEND, LINE = 760, 300, 88, 24
+TALLEST = 3 * PANEL
+"""Sizes within the picture, in pixels."""
+
+
+def picture(certificate: Certificate, found: Sequence[Suggestion]) -> Pixels:
+    """The map with all suggestions, and the first ones as small renders."""
+    scale = WidthScale.of(certificate)
+    training = [view.camera for view in certificate.record.training]
+    plan = PlanView.around([*training, *(one.camera for one in found)], MAP)
+    shown = panels(certificate, found[:SHOWN], scale)
+    height = max(MAP + LEGEND + LINE * len(found), len(shown) * shown[0].height) + 16
+    sheet = Image.new("RGB", (MAP + shown[0].width + 32, height), PAPER)
+    draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(size=14)
+    sheet.paste(
+        Image.fromarray(plan.draw(certificate.fitted.splats, training, marks(found))), (0, 0)
+    )
+    draw.text((16, MAP + 12), f"{len(training)} training cameras", fill=TRAINING, font=font)
+    words = f"{len(found)} suggestions; the lighter, the larger the gain"
+    draw.text((16, MAP + 34), words, fill=INK, font=font)
+    draw.text(
+        (MAP - 276, MAP + 12), "half-width in the small pictures, of 255", fill=INK, font=font
+    )
+    scale.draw(draw, MAP - 276, MAP + 38, 256)
+    for place, one in enumerate(found, 1):
+        line = MAP + LEGEND + LINE * (place - 1)
+        draw.text((34, line), f"{place}", fill=INK, font=font, anchor="ra")
+        draw.text((46, line), one.in_short(), fill=INK, font=font)
+    for row, panel in enumerate(shown):
+        sheet.paste(panel, (MAP + 16, 8 + row * panel.height))
+    return np.asarray(sheet)
+
+
+def marks(found: Sequence[Suggestion]) -> dict[str, tuple[Camera, Colour]]:
+    """Suggestions by rank, coloured by gain; the smallest gain is still visible."""
+    most = max(one.gain for one in found)
+    marked = {}
+    for place, one in enumerate(found, 1):
+        share = np.array([0.35 + 0.65 * one.gain / most])
+        red, green, blue = WidthScale(255).colours(share)[0]
+        marked[str(place)] = (one.camera, (int(red), int(green), int(blue)))
+    return marked
+
+
+def panels(
+    certificate: Certificate, found: Sequence[Suggestion], scale: WidthScale
+) -> list[Image.Image]:
+    """Each suggestion as it renders now, beside its half-width."""
+    font, drawn = ImageFont.load_default(size=14), []
+    camera = found[0].camera
+    size = PANEL, min(max(1, round(PANEL * camera.height / camera.width)), TALLEST)
+    for place, one in enumerate(found, 1):
+        boxes = certificate.predict(one.camera)
+        sheet = Image.new("RGB", (2 * PANEL + 16, size[1] + 30), PAPER)
+        ImageDraw.Draw(sheet).text(
+            (0, 4), f"{place}  {one.start}: {one.move}"[:80], fill=INK, font=font
+        )
+        halves = (
+            to_pixels(boxes.center.cpu().numpy()),
+            scale.colours(boxes.half_width.cpu().numpy()),
+        )
+        for column, pixels in enumerate(halves):
+            small = Image.fromarray(pixels).resize(size, Image.Resampling.LANCZOS)
+            sheet.paste(small, (column * (PANEL + 16), 26))
+        drawn.append(sheet)
+    return drawn
 
 
 @dataclass(frozen=True, eq=False)
 class PlanView:
-    """The horizontal plane of a capture, and its way onto a picture."""
+    """A map of a capture seen from above."""
 
     layout: Layout
     size: int
     centre: Floats
-    """Of the map, in the plane, [2]."""
+    """Centre of the map in the plane, [2]."""
     reach: float
-    """From the centre to the nearest edge, in the capture's units."""
+    """Distance from the centre to the nearest edge, in the capture's units."""
 
     @classmethod
     def around(cls, cameras: Sequence[Camera], size: int) -> PlanView:
-        """A map that holds all these cameras."""
+        """A map that contains all these cameras."""
         layout = Layout.of(cameras)
         flat = _flat(layout, layout.centres)
         low, high = flat.min(axis=0), flat.max(axis=0)
@@ -60,7 +121,7 @@ class PlanView:
         return cls(layout, size, (low + high) / 2, max(reach, 1e-9))
 
     def pixels(self, points: Floats) -> Floats:
-        """Places on the enlarged picture, [N, 2]."""
+        """Positions on the enlarged picture, [N, 2]."""
         share = (_flat(self.layout, points) - self.centre) / self.reach
         # Seen from above: the second direction of the plane runs up the page.
         return (0.5 + 0.5 * share * (1, -1)) * self.size * SMOOTH
@@ -76,7 +137,7 @@ class PlanView:
         sheet = Image.fromarray(self._scene(splats)).resize((side, side), Image.Resampling.BILINEAR)
         draw = ImageDraw.Draw(sheet)
         for camera in training:
-            self._camera(draw, camera, SEEN, 0.018)
+            self._camera(draw, camera, TRAINING, 0.018)
         font = ImageFont.load_default(size=15 * SMOOTH)
         for label, (camera, colour) in reversed(list(marked.items())):
             x, y = self._camera(draw, camera, colour, 0.06)
@@ -87,7 +148,7 @@ class PlanView:
         return np.asarray(sheet.resize((self.size, self.size), Image.Resampling.LANCZOS))
 
     def _scene(self, splats: Splats) -> Pixels:
-        """Centres of opaque Gaussians in their own faint colours, low over high."""
+        """Centres of opaque Gaussians in their own colours, faintly."""
         means = splats.means.cpu().double().numpy()
         colours = splats.sh[:, 0].cpu().numpy() * SH_CONSTANT + 0.5
         opaque = splats.opacities.cpu().numpy() > 0.5
@@ -109,7 +170,7 @@ class PlanView:
     def _camera(
         self, draw: ImageDraw.ImageDraw, camera: Camera, colour: Colour, length: float
     ) -> tuple[float, float]:
-        """A wedge that opens to where the camera looks; returns where it stands."""
+        """Draw a wedge in the viewing direction; returns the camera's position."""
         tangent = camera.width / (2 * camera.fx)
         rotation = camera.world_to_camera[:3, :3]
         ends = [camera.forward + side * tangent * rotation[0] for side in (-1, 1)]
@@ -123,85 +184,3 @@ class PlanView:
 def _flat(layout: Layout, points: Floats) -> Floats:
     first, second = layout.plane()
     return np.stack([points @ first, points @ second], axis=-1)
-
-
-SHOWN = 6
-"""Suggestions with a small render in the picture."""
-MAP, PANEL, LEGEND, LINE = 760, 300, 88, 24
-TALLEST = 3 * PANEL
-"""Sizes in the picture, in pixels."""
-
-
-def picture(certificate: Certificate, found: Sequence[Suggestion]) -> Pixels:
-    """A map of the capture with all suggestions, and the first ones as small renders."""
-    import numpy as np
-    from PIL import Image, ImageDraw, ImageFont
-
-    from splatcert.report.colours import WidthBar
-    from splatcert.storage.png import INK, PAPER
-
-    scale = WidthBar.of(certificate)
-    training = [view.camera.camera() for view in certificate.record.training]
-    plan = PlanView.around([*training, *(one.camera for one in found)], MAP)
-    shown = panels(certificate, found[:SHOWN], scale)
-    height = max(MAP + LEGEND + LINE * len(found), len(shown) * shown[0].height) + 16
-    sheet = Image.new("RGB", (MAP + shown[0].width + 32, height), PAPER)
-    draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(size=14)
-    sheet.paste(
-        Image.fromarray(plan.draw(certificate.observed.splats, training, marks(found))), (0, 0)
-    )
-    draw.text((16, MAP + 12), f"{len(training)} training cameras", fill=SEEN, font=font)
-    words = f"{len(found)} suggestions, lighter where a photo gains more"
-    draw.text((16, MAP + 34), words, fill=INK, font=font)
-    draw.text(
-        (MAP - 276, MAP + 12), "half-width in the small pictures, of 255", fill=INK, font=font
-    )
-    scale.draw(draw, MAP - 276, MAP + 38, 256)
-    for place, one in enumerate(found, 1):
-        line = MAP + LEGEND + LINE * (place - 1)
-        draw.text((34, line), f"{place}", fill=INK, font=font, anchor="ra")
-        draw.text((46, line), one.in_short(), fill=INK, font=font)
-    for row, panel in enumerate(shown):
-        sheet.paste(panel, (MAP + 16, 8 + row * panel.height))
-    return np.asarray(sheet)
-
-
-def marks(found: Sequence[Suggestion]) -> dict[str, tuple[Camera, tuple[int, int, int]]]:
-    """Suggestions by their number, in colours by their gain; the least is still seen."""
-    import numpy as np
-
-    from splatcert.report.colours import WidthScale
-
-    most = max(one.gain for one in found)
-    marked = {}
-    for place, one in enumerate(found, 1):
-        share = np.array([0.35 + 0.65 * one.gain / most])
-        red, green, blue = WidthScale(255).colours(share)[0]
-        marked[str(place)] = (one.camera, (int(red), int(green), int(blue)))
-    return marked
-
-
-def panels(
-    certificate: Certificate, found: Sequence[Suggestion], scale: WidthBar
-) -> list[Image.Image]:
-    """Each as it would look now: the render, its half-width, and where to stand."""
-    from PIL import Image, ImageDraw, ImageFont
-
-    from splatcert.storage.png import INK, PAPER, to_pixels
-
-    font, drawn = ImageFont.load_default(size=14), []
-    camera = found[0].camera
-    size = PANEL, min(max(1, round(PANEL * camera.height / camera.width)), TALLEST)
-    for place, one in enumerate(found, 1):
-        boxes = certificate.predict(one.camera)
-        sheet = Image.new("RGB", (2 * PANEL + 16, size[1] + 30), PAPER)
-        ImageDraw.Draw(sheet).text((0, 4), f"{place}  {one.move}"[:80], fill=INK, font=font)
-        halves = (
-            to_pixels(boxes.center.cpu().numpy()),
-            scale.colours(boxes.half_width.cpu().numpy()),
-        )
-        for column, pixels in enumerate(halves):
-            small = Image.fromarray(pixels).resize(size, Image.Resampling.LANCZOS)
-            sheet.paste(small, (column * (PANEL + 16), 26))
-        drawn.append(sheet)
-    return drawn

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Poses a photographer could take: steps from where photographs were taken.
+"""Poses a photographer could take, starting from existing training cameras.
 
-Interpolations between neighbours, steps sideways, up, down, closer and back around what a
-camera looks at, and turns on the spot; all within the capture's extent and clear of what is
-solid.
+Midpoints between neighbours, orbits to the side, up and down around what a camera looks at,
+steps closer and back, and turns on the spot; all within the capture's extent and clear of
+solid surfaces.
 """
 
 from __future__ import annotations
@@ -38,33 +38,33 @@ CLOSER, BACK = 0.3, 0.2
 REACH = 0.35
 """Largest distance from a training camera, in scene extents."""
 HEADROOM = 0.05
-"""How far above or below all training cameras one may go, in scene extents."""
+"""Largest height above or below all training cameras, in scene extents."""
 OPAQUE = 0.5
 LEAST_OPACITY = 0.6
-"""Share of the training cameras' usual opacity below which a pose looks into the void."""
+"""Poses must see at least this share of the training cameras' median opacity."""
 CLEARANCE = 0.5
-"""Share of the training cameras' own distance to what is solid that a pose must keep."""
+"""Poses must keep this share of the training cameras' own distance to solid surfaces."""
 WAY_AHEAD = 1.25
-"""On the way to a pose nothing may be nearer than this many times its length."""
+"""The way to a pose must be free for this many times its length."""
 PEEP = 9
-"""Pixels across a look along that way."""
+"""Side in pixels of the picture that checks the way."""
 
 
 @dataclass(frozen=True, eq=False)
 class Pose:
-    """A camera, and how to get there."""
+    """A camera, and how to get there from a training view."""
 
     camera: Camera
     start: str
-    """The training view it starts from."""
+    """Training view to start from."""
     move: str
-    """What to do there, in words."""
+    """How to move from there, in words."""
 
 
 def reachable_poses(
     cameras: Mapping[str, Camera], splats: Splats, depths: Mapping[str, float]
 ) -> list[Pose]:
-    """Poses within the capture; `depths` tell how far away what each seed looks at is."""
+    """Poses within the capture; `depths` are the distances from seeds to what they look at."""
     everything = list(cameras.values())
     layout, extent = Layout.of(everything), extent_of(everything)
     near = KDTree(layout.centres)
@@ -91,9 +91,9 @@ def reachable_poses(
 
 
 def is_way_free(splats: Splats, pose: Pose, start: Camera, backend: Backend) -> bool:
-    """Whether one can go straight from the start to a pose: no wall, no floor in between.
+    """Whether the straight way from the start to a pose is free of walls and floors.
 
-    By a small picture from the start, a few degrees wide, of what lies in that direction.
+    Decided on a small picture from the start, a few degrees wide, in that direction.
     """
     way = pose.camera.centre - start.centre
     length = float(np.linalg.norm(way))
@@ -138,12 +138,12 @@ def _between(cameras: Mapping[str, Camera], names: list[str]) -> Iterator[Pose]:
             done.add(pair)
             turns = Rotation.from_matrix([c.world_to_camera[:3, :3] for c in (one, two)])
             rotation = Slerp([0, 1], turns)(0.5).as_matrix()
-            move = f"stand half-way from {name} to {names[other]}"
+            move = f"half-way to {names[other]}"
             yield Pose(_placed(one, (one.centre + two.centre) / 2, rotation), name, move)
 
 
 def _steps(name: str, camera: Camera, depth: float) -> Iterator[Pose]:
-    """Around, towards and away from what a camera looks at, and turned on the spot."""
+    """Orbits around, steps towards and away from what a camera looks at, and turns on the spot."""
     rotation, centre = camera.world_to_camera[:3, :3], camera.centre
     right, up = rotation[0], -rotation[1]
     target = centre + depth * camera.forward
@@ -155,16 +155,15 @@ def _steps(name: str, camera: Camera, depth: float) -> Iterator[Pose]:
         # Turning the camera about its target moves it along a circle, still looking there.
         turn = about(up, degrees) if direction in ("left", "right") else about(right, -degrees)
         moved = target + turn @ (centre - target)
-        words = f"go {abs(degrees):.0f} degrees {direction} around what {name} shows"
-        yield Pose(_placed(camera, moved, rotation @ turn.T), name, words)
-    for words, share in ((f"go closer than {name}", CLOSER), (f"step back from {name}", -BACK)):
+        move = f"orbit {abs(degrees):.0f}° {direction}"
+        yield Pose(_placed(camera, moved, rotation @ turn.T), name, move)
+    for way, share in (("closer", CLOSER), ("back", -BACK)):
         moved = centre + share * depth * camera.forward
-        told = f"{words}, by {abs(share):.0%} of the way to what it shows"
-        yield Pose(_placed(camera, moved, rotation), name, told)
+        yield Pose(_placed(camera, moved, rotation), name, f"{abs(share):.0%} {way}")
     for direction, degrees in TURNS.items():
         turn = about(-up, degrees)
-        words = f"stand where {name} was taken, turn {abs(degrees):.0f} degrees to the {direction}"
-        yield Pose(_placed(camera, centre, rotation @ turn.T), name, words)
+        move = f"turn {abs(degrees):.0f}° {direction}"
+        yield Pose(_placed(camera, centre, rotation @ turn.T), name, move)
 
 
 def _placed(camera: Camera, centre: Floats, rotation: Floats) -> Camera:
@@ -174,19 +173,19 @@ def _placed(camera: Camera, centre: Floats, rotation: Floats) -> Camera:
 
 
 @dataclass(frozen=True)
-class Sight:
-    """What a camera has before it."""
+class DepthView:
+    """How much a camera sees, and how far away it is."""
 
     opacity: float
     """Mean accumulated opacity."""
     depth: float
     """Median depth of what is opaque."""
     nearest: float
-    """Fifth percentile of it: what is in the way."""
+    """Fifth percentile of the depth: what is in the way."""
 
     @classmethod
-    def of(cls, view: View) -> Sight:
-        """By opacity and depth."""
+    def of(cls, view: View) -> DepthView:
+        """From the opacity and depth of one view."""
         depths = view.depths()
         picture = view.composite(torch.stack([depths, torch.ones_like(depths)], dim=1))
         total, alpha = picture.detach().cpu().unbind(-1)
@@ -196,8 +195,8 @@ class Sight:
         nearest, middle = np.quantile((total[opaque] / alpha[opaque]).numpy(), (0.05, 0.5))
         return cls(float(alpha.mean()), float(middle), float(nearest))
 
-    def is_clear(self, usual: list[Sight]) -> bool:
-        """Whether this is a view like those of training cameras: of something, from outside."""
-        opacity = float(np.median([sight.opacity for sight in usual]))
-        nearest = float(np.quantile([sight.nearest for sight in usual], 0.05))
+    def is_clear(self, usual: list[DepthView]) -> bool:
+        """Whether the camera sees about as much as training cameras do, from about as far away."""
+        opacity = float(np.median([depth_view.opacity for depth_view in usual]))
+        nearest = float(np.quantile([depth_view.nearest for depth_view in usual], 0.05))
         return self.opacity >= LEAST_OPACITY * opacity and self.nearest >= CLEARANCE * nearest

@@ -56,7 +56,7 @@ class DivergedError(InputError):
 
 
 @dataclass(frozen=True)
-class Progress:
+class StepReport:
     """What one step has to tell."""
 
     step: int
@@ -81,7 +81,7 @@ class Trainer:
         """The Gaussians as they are now."""
         return self.table.splats()
 
-    def step(self) -> Progress:
+    def step(self) -> StepReport:
         """Render one photograph, move every parameter, let density control act."""
         step = self.steps_done + 1
         view = self._view_at(step)
@@ -118,7 +118,9 @@ class Trainer:
         done = step / self.config.iterations
         return 4 if done < 1 / 6 else 2 if done < 1 / 2 else 1
 
-    def _optimise(self, camera: Camera, target: Tensor, mask: Tensor | None, step: int) -> Progress:
+    def _optimise(
+        self, camera: Camera, target: Tensor, mask: Tensor | None, step: int
+    ) -> StepReport:
         fit = fit_view(
             self.table,
             camera,
@@ -133,7 +135,7 @@ class Trainer:
             self._check_finite(step, fit.loss)
         self._move(step, fit.drawn)
         psnr = -10 * math.log10(max(fit.squared_error, 1e-10))
-        return Progress(step, fit.loss, psnr, len(self.table))
+        return StepReport(step, fit.loss, psnr, len(self.table))
 
     def _degree_every(self) -> int:
         """Steps between degrees; a short run still reaches the last one before its middle."""
@@ -225,7 +227,7 @@ def train(
     scene: Scene,
     config: TrainConfig | None = None,
     *,
-    report: Callable[[Progress], None] | None = None,
+    report: Callable[[StepReport], None] | None = None,
 ) -> Splats:
     """Fit splats to the training views of a scene; held-out views are not touched."""
     trainer = Trainer(scene, config or TrainConfig())

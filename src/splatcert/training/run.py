@@ -33,7 +33,7 @@ from splatcert.storage.arrays import write_tensors
 from splatcert.storage.schema import read_json
 from splatcert.storage.whole import file_hash, owned_folder, require_regular_file, write_text_whole
 from splatcert.training.density import DensityStats
-from splatcert.training.optimise import Progress, Trainer
+from splatcert.training.optimise import StepReport, Trainer
 from splatcert.training.table import GaussianTable
 
 SCHEMA = 1
@@ -182,7 +182,7 @@ class TrainingRun:
     def train(
         self,
         *,
-        report: Callable[[Progress], None] | None = None,
+        report: Callable[[StepReport], None] | None = None,
         checkpoint_every: int = 1_000,
         preview: Callable[[Trainer], None] | None = None,
         preview_every: int = 0,

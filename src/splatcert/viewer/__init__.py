@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An interactive page: pictures, boxes and view difficulty while the camera moves."""
+"""The interactive viewer: renders, boxes and view difficulty in the browser."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Half-widths as colours, for the viewer."""
+"""Half-widths as colours, fast enough for moving pictures."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from splatcert.report.colours import STEPS, WidthScale, palette
 
 Pixels = NDArray[np.uint8]
 UNBOUNDED = (120, 120, 132)
-"""A grey that the palette does not have: nothing is claimed."""
+"""A grey that the palette does not contain, for unbounded boxes."""
 
 
 def coloured(half_width: NDArray[np.floating], scale: WidthScale) -> Pixels:
-    """Half-widths [H, W] as colours [H, W, 3]; infinite ones in a grey of their own.
+    """Half-widths [H, W] as colours [H, W, 3]; infinite ones in grey.
 
-    The places of `WidthScale.indices`, sixteen times as fast: a moving picture has no time.
+    Gives the same indices as `WidthScale.indices`, sixteen times as fast.
     """
     values = np.asarray(half_width, dtype=np.float32)
     places = np.minimum(values * np.float32(255 * STEPS / scale.top), STEPS - 1).astype(np.uint8)
@@ -31,12 +31,12 @@ def coloured(half_width: NDArray[np.floating], scale: WidthScale) -> Pixels:
 
 @cache
 def _lookup() -> Pixels:
-    """The palette as OpenCV wants it, [256, 1, 3]; entries beyond it are never looked up."""
+    """The palette in OpenCV's form, [256, 1, 3]; entries beyond the palette are never used."""
     return np.resize(palette(), (256, 1, 3))
 
 
 def colour_of(half_width: float, scale: WidthScale) -> tuple[int, int, int]:
-    """The colour of one half-width; of one that is not known, too."""
+    """The colour of one half-width; grey if it is unknown (NaN)."""
     known = np.inf if np.isnan(half_width) else half_width
     red, green, blue = coloured(np.array([[known]]), scale)[0, 0].tolist()
     return red, green, blue

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small pieces of the page: colour bar, gauge, promise. Everything from files is escaped."""
+"""Pieces of the page: colour bar, gauge, guarantee, card. All text from files is escaped."""
 
 from __future__ import annotations
 
@@ -7,21 +7,19 @@ import math
 from dataclasses import dataclass
 from html import escape
 
-import numpy as np
-from numpy.typing import NDArray
-
+from splatcert.certificate.certificate import Certificate
+from splatcert.conformal.calibrate import shortfall, state_calibration
 from splatcert.report.colours import STEPS, WidthScale, palette
 from splatcert.viewer.colours import UNBOUNDED
 from splatcert.viewer.frame import Frame, Mode
 from splatcert.viewer.known_views import KnownView
-from splatcert.viewer.levels import Promise
 
 GOOD, BAD, QUIET = "#51cf66", "#ff922b", "#909296"
 CAPTIONS: dict[Mode, str] = {
-    "RGB": "The render, the middle of every box.",
-    "half-width": "How far the truth may be off, at every pixel.",
-    "lower": "The lower corner of every box, cut off at black.",
-    "upper": "The upper corner of every box, cut off at white.",
+    "RGB": "The render: the centre of every box.",
+    "half-width": "How far a photo may differ from the render, per pixel.",
+    "lower": "The lower corner of every box, clipped at black.",
+    "upper": "The upper corner of every box, clipped at white.",
 }
 
 
@@ -34,12 +32,12 @@ def _line(content: str, colour: str = QUIET) -> str:
 
 
 def caption(mode: Mode) -> str:
-    """What is shown."""
+    """What the display mode shows."""
     return _block(f'<b data-mode="{mode}">{mode[0].upper() + mode[1:]}.</b> {CAPTIONS[mode]}')
 
 
 def colour_bar(scale: WidthScale, title: str, grey_too: str = "") -> str:
-    """A scale of half-widths with ticks in units of RGB; what else is grey, but the unbounded."""
+    """The colour scale of half-widths with ticks; `grey_too` names what else is shown in grey."""
     colours = palette()
     stops = ", ".join(
         f"#{bytes(colour).hex()} {100 * k / (STEPS - 1):.1f}%"
@@ -63,19 +61,21 @@ def colour_bar(scale: WidthScale, title: str, grey_too: str = "") -> str:
 
 @dataclass(frozen=True)
 class Gauge:
-    """View difficulty against that of the calibration views."""
+    """View difficulty compared with the calibration views."""
 
     least: float
     most: float
-    """Factors of the calibration views."""
+    """Smallest and largest factor of the calibration views."""
     predicted: bool
-    """Whether a predictor tells views apart; without one every factor is 1."""
+    """Whether there is a view predictor; without one every factor is 1."""
 
     def html(self, frame: Frame, threshold: float) -> str:
-        """The factor and flag of one frame."""
+        """Factor and flag of one frame."""
         inside = frame.support.inside
-        word = "in support" if inside else "out of support"
-        reasons = "".join(_line(f"It {escape(reason)}.") for reason in frame.support.reasons)
+        word = "in distribution" if inside else "out of distribution"
+        reasons = "".join(
+            _line(f"This camera {escape(reason)}.") for reason in frame.support.reasons
+        )
         height, width = frame.pixels.shape[:2]
         size = f"{width} x {height} pixels"
         state = "as certified" if frame.share == 1 else "preview while moving"
@@ -89,7 +89,7 @@ class Gauge:
 
     def _scale(self, factor: float, inside: bool) -> str:
         if not self.predicted:
-            return _line("no view predictor: every view has factor a = 1")
+            return _line("No view predictor: every view has factor a = 1.")
         end = 1.25 * max(self.most, 1.0)
 
         def percent(value: float) -> float:
@@ -108,40 +108,39 @@ class Gauge:
         )
 
 
-def promise_words(promise: Promise) -> str:
-    """The guarantee at the chosen levels, with what it rests on."""
-    if promise.missing:
-        body = f'<b style="color:{BAD}">Every box is unbounded.</b> {escape(promise.missing)}'
+def guarantee_words(certificate: Certificate) -> str:
+    """The guarantee at the chosen levels, and how it was calibrated."""
+    alpha, views = certificate.alpha, certificate.record.guarantee.views
+    if missing := shortfall(views, alpha):
+        missing = escape(" ".join(missing.split()))
+        body = f'<b style="color:{BAD}">Every box is unbounded.</b> {missing}'
     else:
-        statement = promise.statement
+        statement = certificate.guarantee
         body = f"<b>{escape(statement[0].upper() + statement[1:])}.</b>"
     own = (
-        "The certificate's own levels."
-        if promise.certified
-        else "What a certificate at these levels would say. A promise holds for levels chosen "
-        "before looking."
+        "These are the certificate's own levels."
+        if certificate.is_certified
+        else "This is what a certificate at these levels would state. A guarantee is valid only "
+        "for levels chosen in advance."
     )
     return _block(
-        f'<div data-threshold="{promise.threshold:.6g}">{body}</div>'
-        + _line(f"{escape(promise.calibration)}; q = {promise.threshold:.4g}.")
+        f'<div data-threshold="{certificate.threshold:.6g}">{body}</div>'
+        + _line(f"{escape(state_calibration(alpha, views))}; q = {certificate.threshold:.4g}.")
         + _line(own)
     )
 
 
 def card_words(view: KnownView, verdict: str, threshold: float) -> str:
-    """What is known of one view, and what its photograph says."""
-    told = [f"gets mean half-width {_width(threshold * view.factor)}"]
+    """Half-width of one view, given and needed, and how well its photograph is covered."""
+    told = [f"mean half-width {_width(threshold * view.factor)}"]
     if not math.isnan(view.needed):
-        told.append(f"needs {_width(view.needed)} at the certified beta")
+        told.append(f"needed at the certified beta: {_width(view.needed)}")
     return _block(
         f"<b>{escape(view.name)}</b>, {view.role} view"
-        + _line(", ".join(told) + ".")
+        + _line("; ".join(told) + ".")
         + f"<div>{escape(verdict)}</div>"
     )
 
 
 def _width(value: float) -> str:
     return f"{value:.4f} ({255 * value:.1f} of 255)" if math.isfinite(value) else "unbounded"
-
-
-Pixels = NDArray[np.uint8]

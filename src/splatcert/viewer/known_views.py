@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The views of a certificate that the viewer can show, with their photographs."""
+"""The views of a certificate that the viewer shows, and their photographs."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class KnownView:
     factor: float
     """a_v."""
     needed: float
-    """a*_v: the mean half-width that would just do; NaN where no label was used."""
+    """a*_v: the smallest mean half-width that covers it; NaN where no photograph was used."""
     image: str | None
-    """Hash of the pixels whose label was used."""
+    """Hash of the photograph the certificate used; None if it used none."""
 
 
 def known_views(certificate: Certificate) -> tuple[KnownView, ...]:
@@ -42,31 +42,31 @@ def known_views(certificate: Certificate) -> tuple[KnownView, ...]:
         for which in ("training", "held-out")
         for name, value in zip(
             views.views(which).names,
-            views.oracle(which, certificate.beta, certificate.rule.lambda_b),
+            views.oracle(which, certificate.beta, record.scale.shape),
             strict=True,
         )
     }
-    factors = certificate.rule.factors(views.training.descriptors)
+    factors = certificate.training_factors
     found = {
         name: float(factor) for name, factor in zip(views.training.names, factors, strict=True)
     }
     training = [
-        KnownView(v.name, "training", v.camera.camera(), found[v.name], needed[v.name], v.image)
+        KnownView(v.name, "training", v.camera, found[v.name], needed[v.name], v.image)
         for v in record.training
     ]
     calibration = [
-        KnownView(v.name, "calibration", v.camera.camera(), v.factor, needed[v.name], v.image)
+        KnownView(v.name, "calibration", v.camera, v.factor, needed[v.name], v.image)
         for v in record.calibration
     ]
     unlabelled = [
-        KnownView(v.name, "unlabelled", v.camera.camera(), v.factor, float("nan"), None)
+        KnownView(v.name, "unlabelled", v.camera, v.factor, float("nan"), None)
         for v in record.unlabelled
     ]
     return (*training, *calibration, *unlabelled)
 
 
 def photo_of(view: KnownView, scene: Scene) -> LabelledView | None:
-    """The view with its photograph, if the certificate has used that and it is still there."""
+    """The view with its photograph, if the certificate used it and it still exists."""
     if view.role == "training" and view.name in scene.training.names:
         return scene.training[view.name]
     if view.role == "calibration" and view.name in scene.held_out.with_photo:

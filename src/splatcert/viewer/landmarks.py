@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The capture around one client: frusta of its cameras, the way to each, and what it shows."""
+"""The cameras of the capture in the page of one client: frusta, flights, and cards."""
 
 from __future__ import annotations
 
@@ -10,48 +10,47 @@ from typing import Any, Protocol
 import numpy as np
 import viser
 
+from splatcert.certificate.certificate import Certificate
 from splatcert.viewer.colours import colour_of
 from splatcert.viewer.frame import Card, make_card
 from splatcert.viewer.html import card_words, colour_bar
 from splatcert.viewer.known_views import ROLES, KnownView, Role
-from splatcert.viewer.levels import Promise
 from splatcert.viewer.schedule import Paint
-from splatcert.viewer.shown import Exhibit
+from splatcert.viewer.shown import ViewerState
 from splatcert.viewer.viewpoint import Array, Viewpoint, viewpoint_of
 
 SIZES: dict[Role, float] = {"training": 0.012, "calibration": 0.025, "unlabelled": 0.025}
-"""Of frusta, over the scene's extent."""
+"""Size of frusta, in scene extents."""
 NEAR = 0.3
-"""Distance of frusta that are not filled, over the scene's extent."""
-PREDICTED, NEEDED = "half-width it gets", "half-width it needs"
+"""Frusta closer than this, in scene extents, are drawn as edges only."""
+PREDICTED, NEEDED = "half-width given", "half-width needed"
 NOWHERE = "choose a view"
 FLIGHT_STEPS, FLIGHT_SECONDS = 18, 0.6
 CARD_WIDTH = 320
-"""In pixels of the browser's."""
+"""In browser pixels."""
 
 
 class Ask(Protocol):
-    """Asks the render loop for something of this client's."""
+    """Asks the render loop to paint something for this client."""
 
     def __call__(self, name: str, paint: Paint, *, adapts: bool = False) -> None:
-        """Have it painted soon."""
+        """Request it; it is painted soon."""
         ...
 
 
 class CapturePanel:
     """Frusta, the list of views, and the card of a chosen one."""
 
-    def __init__(
-        self, exhibit: Exhibit, client: viser.ClientHandle, ask: Ask, promise: Promise
-    ) -> None:
-        self._exhibit, self._client, self._ask, self._promise = exhibit, client, ask, promise
+    def __init__(self, state: ViewerState, client: viser.ClientHandle, ask: Ask) -> None:
+        self._state, self._client, self._ask = state, client, ask
+        self._certificate = state.certificate
         self._chosen: KnownView | None = None
         self._flight: asyncio.Task[None] | None = None
         self._build_controls()
-        self._places = np.array([view.camera.centre for view in exhibit.views])
-        self._held_out = np.array([view.role != "training" for view in exhibit.views])
-        self._filled = np.zeros(len(exhibit.views), dtype=bool)
-        self._frusta = [self._add_frustum(k, view) for k, view in enumerate(exhibit.views)]
+        self._places = np.array([view.camera.centre for view in state.views])
+        self._held_out = np.array([view.role != "training" for view in state.views])
+        self._filled = np.zeros(len(state.views), dtype=bool)
+        self._frusta = [self._add_frustum(k, view) for k, view in enumerate(state.views)]
         self._build_card()
 
     def leave(self) -> None:
@@ -60,33 +59,33 @@ class CapturePanel:
             self._flight.cancel()
 
     def moved(self, position: Array) -> None:
-        """Leave only the edges of frusta so near that their faces would veil the picture."""
-        far = np.linalg.norm(self._places - position, axis=1) > NEAR * self._exhibit.extent
+        """Draw nearby frusta as edges only, because their faces would veil the picture."""
+        far = np.linalg.norm(self._places - position, axis=1) > NEAR * self._state.extent
         filled = self._held_out & far
         for index in np.flatnonzero(filled != self._filled):
             self._frusta[index].variant = "filled" if filled[index] else "wireframe"
         self._filled = filled
 
-    def promise_changed(self, promise: Promise) -> None:
-        """Other levels: other half-widths and misses."""
-        self._promise = promise
+    def levels_changed(self, certificate: Certificate) -> None:
+        """Update half-widths and misses for new levels."""
+        self._certificate = certificate
         self._ask_colours()
         self._ask_card()
 
     def _build_controls(self) -> None:
-        gui, views = self._client.gui, self._exhibit.views
+        gui, views = self._client.gui, self._state.views
         with gui.add_folder("Cameras"):
             self._destination = gui.add_dropdown(
                 "Fly to", (NOWHERE, *(view.name for view in sorted(views, key=_ease)))
             )
-            choices = (PREDICTED, NEEDED) if self._exhibit.gauge.predicted else (NEEDED, PREDICTED)
+            choices = (PREDICTED, NEEDED) if self._state.gauge.predicted else (NEEDED, PREDICTED)
             self._colouring = gui.add_dropdown(
                 "Colour",
                 choices,
-                hint="Mean half-width of each view: what it gets at these levels, or what it "
-                "needs at the certified beta, which is known where its photo was used.",
+                hint="Mean half-width per view: given at these levels, or needed at the certified "
+                "beta. The latter is known only where the certificate used a photo.",
             )
-            bar = colour_bar(self._exhibit.view_scale, "Mean half-width of a view", "or not known")
+            bar = colour_bar(self._state.view_scale, "Mean half-width of a view", "or unknown")
             gui.add_html(bar)
             for role, words in ROLES.items():
                 if count := sum(view.role == role for view in views):
@@ -106,7 +105,7 @@ class CapturePanel:
 
     def _on_toggle(self, role: Role, box: viser.GuiInputHandle[bool]) -> None:
         async def toggled(_: Any) -> None:
-            for view, frustum in zip(self._exhibit.views, self._frusta, strict=True):
+            for view, frustum in zip(self._state.views, self._frusta, strict=True):
                 if view.role == role:
                     frustum.visible = box.value
 
@@ -118,7 +117,7 @@ class CapturePanel:
             f"/views/{index}",
             fov=place.fov,
             aspect=place.aspect,
-            scale=SIZES[view.role] * self._exhibit.extent,
+            scale=SIZES[view.role] * self._state.extent,
             thickness=1.5 if view.role == "training" else 2.5,
             thickness_units="screen",
             color=self._colour(view),
@@ -137,18 +136,18 @@ class CapturePanel:
 
     def _colour(self, view: KnownView) -> tuple[int, int, int]:
         predicted = self._colouring.value == PREDICTED
-        half_width = self._promise.threshold * view.factor if predicted else view.needed
-        return colour_of(half_width, self._exhibit.view_scale)
+        half_width = self._certificate.threshold * view.factor if predicted else view.needed
+        return colour_of(half_width, self._state.view_scale)
 
     def _ask_colours(self) -> None:
         def paint(_: float) -> None:
-            for view, frustum in zip(self._exhibit.views, self._frusta, strict=True):
+            for view, frustum in zip(self._state.views, self._frusta, strict=True):
                 frustum.color = self._colour(view)
 
         self._ask("colours", paint)
 
     def _choose(self, view: KnownView) -> None:
-        """Fly there and show it close up; called on the event loop, and does not wait."""
+        """Fly to a view and show its card; called on the event loop, and does not wait."""
         self._chosen = view
         self._ask_card()
         if self._flight is not None:
@@ -184,18 +183,18 @@ class CapturePanel:
         close.on_click(hide)
 
     def _ask_card(self) -> None:
-        view, promise = self._chosen, self._promise
+        view, certificate = self._chosen, self._certificate
         if view is None:
             return
 
         def paint(_: float) -> None:
-            exhibit = self._exhibit
-            self._show(view, make_card(exhibit.certificate, view, promise, exhibit.scene))
+            state = self._state
+            self._show(view, make_card(certificate, view, state.scene))
 
         self._ask("card", paint)
 
     def _show(self, view: KnownView, card: Card) -> None:
-        self._card_words.content = card_words(view, card.words, self._promise.threshold)
+        self._card_words.content = card_words(view, card.words, self._certificate.threshold)
         pictures = {"Photo": card.photo, "Render": card.render, "Misses": card.misses}
         for name, pixels in pictures.items():
             handle = self._pictures[name]
@@ -206,11 +205,11 @@ class CapturePanel:
 
 
 def _ease(view: KnownView) -> tuple[bool, float]:
-    """Hardest first, as far as is known; the rest after them."""
+    """Sort key: hardest first where known, the rest after them."""
     unknown = math.isnan(view.needed)
     return unknown, -view.factor if unknown else -view.needed
 
 
 def viewpoint_from(camera: viser.CameraHandle) -> Viewpoint:
-    """Where a client looks from just now."""
+    """The current viewpoint of a client."""
     return Viewpoint(camera.wxyz, camera.position, camera.fov, camera.aspect)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of one client: what is shown, and at which levels.
+"""The page of one client: display mode, levels and cameras.
 
-Nothing here waits: callbacks note what is wanted, and the render loop does it.
+Nothing here waits: callbacks request pictures, and the render loop paints them.
 """
 
 from __future__ import annotations
@@ -10,28 +10,28 @@ from typing import Any
 
 import viser
 
-from splatcert.viewer.frame import MODES, Look, Mode, draw
-from splatcert.viewer.html import caption, colour_bar, promise_words
+from splatcert.viewer.frame import MODES, DisplayMode, Mode, draw
+from splatcert.viewer.html import caption, colour_bar, guarantee_words
 from splatcert.viewer.landmarks import CapturePanel, viewpoint_from
 from splatcert.viewer.schedule import Paint, RenderLoop
-from splatcert.viewer.shown import Exhibit
+from splatcert.viewer.shown import ViewerState
 
 MOVING_QUALITY, STILL_QUALITY = 75, 92
-"""Of JPEG pictures."""
+"""JPEG quality while the camera moves, and at rest."""
 
 
 class ClientPage:
-    """Controls and pictures of one client, who looks where and as they like."""
+    """Controls and pictures of one client."""
 
-    def __init__(self, exhibit: Exhibit, client: viser.ClientHandle, loop: RenderLoop) -> None:
-        self._exhibit, self._client, self._loop = exhibit, client, loop
+    def __init__(self, state: ViewerState, client: viser.ClientHandle, loop: RenderLoop) -> None:
+        self._state, self._client, self._loop = state, client, loop
         self._viewpoint = viewpoint_from(client.camera)
         self._gone = False
         self._mode: Mode = "RGB"
-        self._promise = exhibit.levels.at(*exhibit.levels.certified)
+        self._certificate = state.certificate
         self._build_display()
         self._build_levels()
-        self._capture = CapturePanel(exhibit, client, self._ask, self._promise)
+        self._capture = CapturePanel(state, client, self._ask)
         self._capture.moved(self._viewpoint.position)
         client.camera.on_update(self._moved)
         self._ask_frame()
@@ -48,13 +48,13 @@ class ClientPage:
         gui = self._client.gui
         self._modes = gui.add_button_group("Show", MODES)
         self._caption = gui.add_html(caption(self._mode))
-        gui.add_html(colour_bar(self._exhibit.pixel_scale, "Half-width of a pixel"))
+        gui.add_html(colour_bar(self._state.pixel_scale, "Half-width of a pixel"))
         self._gauge = gui.add_html("")
         self._modes.on_click(self._switch)
 
     def _build_levels(self) -> None:
-        gui, levels = self._client.gui, self._exhibit.levels
-        alpha, beta = map(float, levels.certified)
+        gui, levels = self._client.gui, self._state.levels
+        alpha, beta = float(self._certificate.alpha), float(self._certificate.beta)
         with gui.add_folder("Guarantee"):
             self._alpha = gui.add_slider(
                 "alpha",
@@ -62,7 +62,7 @@ class ClientPage:
                 max=float(levels.alphas[-1]),
                 step=0.01,
                 initial_value=alpha,
-                hint="A new view may fall short with at most this probability.",
+                hint="Largest probability that a new view falls short of its pixel coverage.",
             )
             self._beta = gui.add_slider(
                 "beta",
@@ -71,10 +71,10 @@ class ClientPage:
                 step=0.01,
                 initial_value=beta,
                 marks=tuple(map(float, levels.betas)),
-                hint="Share of a view's pixels that may lie outside their boxes. It snaps to the "
-                "levels whose scores are stored.",
+                hint="Largest share of a view's pixels that may lie outside their boxes. Snaps to "
+                "the levels whose scores are stored.",
             )
-            self._words = gui.add_html(promise_words(self._promise))
+            self._words = gui.add_html(guarantee_words(self._certificate))
         self._alpha.on_update(self._choose_levels)
         self._beta.on_update(self._choose_levels)
 
@@ -89,15 +89,15 @@ class ClientPage:
         self._ask_frame()
 
     async def _choose_levels(self, _: Any) -> None:
-        promise = self._exhibit.levels.at(self._alpha.value, self._beta.value)
-        if self._beta.value != float(promise.beta):
-            self._beta.value = float(promise.beta)
-        if promise == self._promise:
+        certificate = self._state.levels.at(self._alpha.value, self._beta.value)
+        if self._beta.value != float(certificate.beta):
+            self._beta.value = float(certificate.beta)
+        if certificate.record.guarantee == self._certificate.record.guarantee:
             return
-        self._promise = promise
-        self._words.content = promise_words(promise)
+        self._certificate = certificate
+        self._words.content = guarantee_words(certificate)
         self._ask_frame()
-        self._capture.promise_changed(promise)
+        self._capture.levels_changed(certificate)
 
     def _ask(self, name: str, paint: Paint, *, adapts: bool = False) -> None:
         def unless_gone(share: float) -> None:
@@ -107,14 +107,15 @@ class ClientPage:
         self._loop.ask((self._client.client_id, name), unless_gone, adapts=adapts)
 
     def _ask_frame(self) -> None:
-        viewpoint, exhibit = self._viewpoint, self._exhibit
-        look = Look(self._mode, self._promise.threshold, exhibit.pixel_scale)
+        viewpoint, state = self._viewpoint, self._state
+        certificate = self._certificate
+        display = DisplayMode(self._mode, state.pixel_scale)
 
         def paint(share: float) -> None:
-            frame = draw(exhibit.certificate, viewpoint, look, share)
+            frame = draw(certificate, viewpoint, display, share)
             quality = STILL_QUALITY if share == 1 else MOVING_QUALITY
             scene = self._client.scene
             scene.set_background_image(frame.pixels, format="jpeg", jpeg_quality=quality)
-            self._gauge.content = exhibit.gauge.html(frame, look.threshold)
+            self._gauge.content = state.gauge.html(frame, certificate.threshold)
 
         self._ask("frame", paint, adapts=True)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which picture is painted next, and how finely.
+"""Which picture is painted next and at what resolution, and the thread that paints it.
 
-Of every canvas only the newest request counts. While requests keep coming, a picture has as
-many pixels as the time for it allows; when they rest, it is painted again in full.
+Only the newest request per canvas counts. While requests keep coming, a picture has as many
+pixels as the time budget allows; when they stop, it is painted again at full resolution.
 """
 
 from __future__ import annotations
@@ -13,33 +13,35 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 Paint = Callable[[float], None]
-"""Paints a picture with this share of the full width and height."""
+"""Paints a picture at this share of the full width and height."""
+Complain = Callable[[Exception], None]
+"""Reports a picture that could not be painted."""
 SHARES = (0.25, 0.375, 0.5, 0.75, 1.0)
 BUDGET = 1 / 20
 """Seconds a picture may take while the camera moves."""
 ROOM = 0.8
-"""A finer picture is tried when it should need less than this part of the budget."""
+"""A finer picture is tried if it is expected to take less than this share of the budget."""
 SETTLED = 0.15
-"""Seconds without a request after which a camera is at rest."""
+"""Seconds without a request after which a camera counts as at rest."""
 
 
 @dataclass
 class Canvas:
-    """What one picture of one client is waiting for."""
+    """The state of one picture of one client."""
 
     paint: Paint
     asked: float
-    """When the newest request came."""
+    """Time of the newest request."""
     adapts: bool = True
-    """Whether it may be painted coarsely first."""
+    """Whether it may be painted at low resolution first."""
     waiting: bool = True
-    """The newest request has not been painted at all."""
+    """Whether the newest request has not been painted at all."""
     coarse: bool = False
-    """It has been painted, but not in full."""
+    """Whether it has been painted, but not at full resolution."""
     share: float = 1.0
-    """Of the full width and height, while moving."""
+    """Share of the full width and height while moving."""
     painted: float = 0.0
-    """When its turn last came."""
+    """Time of its last turn."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Schedule:
     canvases: dict[Hashable, Canvas] = field(default_factory=dict)
 
     def ask(self, key: Hashable, paint: Paint, now: float, *, adapts: bool = True) -> None:
-        """A new request; an older one of the same canvas is forgotten."""
+        """Add a request; it replaces an older one of the same canvas."""
         known = self.canvases.get(key)
         if known is None:
             self.canvases[key] = Canvas(paint, now, adapts)
@@ -67,11 +69,11 @@ class Schedule:
         known.paint, known.asked, known.waiting = paint, now, True
 
     def forget(self, key: Hashable) -> None:
-        """A canvas that nobody looks at any more."""
+        """Drop a canvas that no client shows any more."""
         self.canvases.pop(key, None)
 
     def next(self, now: float) -> Turn | float | None:
-        """What to paint; or how long until there may be something; None if nothing waits."""
+        """What to paint now, or the seconds until there may be something; None if nothing waits."""
         due = {
             key: canvas
             for key, canvas in self.canvases.items()
@@ -86,9 +88,9 @@ class Schedule:
         return Turn(key, canvas.paint, share)
 
     def took(self, turn: Turn, seconds: float) -> None:
-        """Choose how fine the next moving picture is, by what this one took.
+        """Choose the resolution of the next moving picture from the time this one took.
 
-        A full picture of a camera at rest may take its time; it says nothing about moving.
+        A full picture of a camera at rest is left out, because it may take longer.
         """
         canvas = self.canvases.get(turn.key)
         if canvas is not None and canvas.adapts and turn.share == canvas.share:
@@ -96,7 +98,7 @@ class Schedule:
 
 
 def next_share(share: float, seconds: float, budget: float) -> float:
-    """One step coarser if a picture took too long, one finer if there is room."""
+    """One step coarser if a picture took too long, one step finer if the budget allows it."""
     place = SHARES.index(share)
     if seconds > budget:
         return SHARES[max(place - 1, 0)]
@@ -104,11 +106,8 @@ def next_share(share: float, seconds: float, budget: float) -> float:
     return finer if seconds * (finer / share) ** 2 < ROOM * budget else share
 
 
-Complain = Callable[[Exception], None]
-
-
 class RenderLoop:
-    """Paints the newest request of every canvas, in turn, in a thread of its own.
+    """Paints the newest request of every canvas in turn, in its own thread.
 
     One thread is enough: the renderer itself uses all cores, one picture at a time.
     """
@@ -121,11 +120,11 @@ class RenderLoop:
         self._thread = threading.Thread(target=self._work, name="render loop", daemon=True)
 
     def start(self) -> None:
-        """Begin to paint."""
+        """Start painting."""
         self._thread.start()
 
     def stop(self, timeout: float = 0.5) -> None:
-        """Paint nothing more; waits that long for a picture under way."""
+        """Stop painting; waits up to `timeout` seconds for an unfinished picture."""
         with self._changed:
             self._stopped = True
             self._changed.notify()
@@ -133,13 +132,13 @@ class RenderLoop:
             self._thread.join(timeout)
 
     def ask(self, key: Hashable, paint: Paint, *, adapts: bool = True) -> None:
-        """Ask for a picture, coarse at first if it adapts; returns at once."""
+        """Request a picture, coarse at first if it adapts; returns at once."""
         with self._changed:
             self._schedule.ask(key, paint, time.monotonic(), adapts=adapts)
             self._changed.notify()
 
     def forget(self, *keys: Hashable) -> None:
-        """Nobody looks at these canvases any more."""
+        """Drop canvases that no client shows any more."""
         with self._changed:
             for key in keys:
                 self._schedule.forget(key)
@@ -150,13 +149,13 @@ class RenderLoop:
             try:
                 turn.paint(turn.share)
             except Exception as error:
-                # One picture that fails, of one client, must not end everybody's.
+                # A failed picture of one client must not stop the others.
                 self._complain(error)
             with self._changed:
                 self._schedule.took(turn, time.monotonic() - started)
 
     def _wait(self) -> Turn | None:
-        """The next turn; None when the loop is stopped."""
+        """The next turn; None once the loop is stopped."""
         with self._changed:
             while not self._stopped:
                 found = self._schedule.next(time.monotonic())

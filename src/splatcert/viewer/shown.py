@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is shown to every client: made ready once, never changed."""
+"""What every client shares: prepared once, never changed."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ from splatcert.report.colours import WidthScale
 from splatcert.scene.scene import Scene
 from splatcert.viewer.html import Gauge
 from splatcert.viewer.known_views import KnownView, known_views
-from splatcert.viewer.levels import StoredLevels
+from splatcert.viewer.levels import Levels
 from splatcert.viewer.viewpoint import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Exhibit:
-    """A certificate with its model, and all that can be prepared before anybody looks."""
+class ViewerState:
+    """A certificate with its model, and everything that can be prepared in advance."""
 
     certificate: Certificate
     scene: Scene | None
-    """The capture, for photographs whose labels were used; None without."""
+    """The capture, for the photographs the certificate used; None without them."""
     views: tuple[KnownView, ...]
-    levels: StoredLevels
+    levels: Levels
     gauge: Gauge
     pixel_scale: WidthScale
-    """Of pixels. Both scales are absolute: they depend on the certificate and not on what is
-    looked at, so that a colour means the same number in every view and mode."""
+    """Colours for pixels. Both scales depend on the certificate alone, so that a colour means the
+    same number in every view and mode."""
     view_scale: WidthScale
-    """Of views as a whole, none of which is as wide on average as its widest pixels."""
+    """Colours for the mean half-widths of views, which are smaller than those of single pixels."""
 
     @classmethod
-    def of(cls, certificate: Certificate, scene: Scene | None) -> Exhibit:
-        """Of a certificate that has its model."""
+    def of(cls, certificate: Certificate, scene: Scene | None) -> ViewerState:
+        """From a certificate that has its model."""
         factors = [view.factor for view in certificate.record.calibration]
-        gauge = Gauge(min(factors), max(factors), certificate.rule.predictor is not None)
-        views, levels = known_views(certificate), StoredLevels.of(certificate)
+        gauge = Gauge(min(factors), max(factors), certificate.predictor is not None)
+        views, levels = known_views(certificate), Levels.of(certificate)
         return cls(
             certificate,
             scene,
             views,
             levels,
             gauge,
-            WidthScale.for_pixels(certificate.usual_half_widths),
+            WidthScale.of(certificate),
             WidthScale.holding(max(certificate.usual_half_widths)),
         )
 
@@ -55,13 +55,13 @@ class Exhibit:
 
     @property
     def start(self) -> KnownView:
-        """The view to begin with: a calibration view of middling difficulty."""
+        """The initial view: the calibration view of median difficulty."""
         known = [view for view in self.views if view.role == "calibration"]
         return sorted(known, key=lambda view: (view.factor, view.needed))[len(known) // 2]
 
     @property
     def up(self) -> Array:
-        """What photographers held upwards, on average, [3]."""
+        """Mean up direction of the training cameras, [3]."""
         views = [view for view in self.views if view.role == "training"]
         mean = np.mean([-view.camera.world_to_camera[1, :3] for view in views], axis=0)
         length = float(np.linalg.norm(mean))

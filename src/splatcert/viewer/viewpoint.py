@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where somebody looks from, as a browser tells it, and the camera that renders it.
+"""The viewpoint of a browser, and the camera that renders it.
 
 Browser and renderer share OpenCV axes; the browser's quaternion turns camera coordinates into
 world coordinates, its field of view is the vertical one.
@@ -20,12 +20,12 @@ from splatcert.camera import Camera, CameraError
 Array = NDArray[np.float64]
 
 SLIMMEST = 1 / 8
-"""Windows narrower or flatter than this are drawn as if they were not."""
+"""Limit on the aspect ratio; narrower or flatter windows are drawn at this limit."""
 
 
 @dataclass(frozen=True, eq=False)
 class Viewpoint:
-    """A pinhole camera without a pixel grid, its axis through the middle of the picture."""
+    """A pinhole camera without a pixel grid, its axis through the centre of the picture."""
 
     wxyz: Array
     """Rotation from camera to world, [4]."""
@@ -37,12 +37,12 @@ class Viewpoint:
     """Width over height."""
 
     def camera(self, pixels: int) -> Camera:
-        """The camera with about so many square pixels.
+        """A camera with about this number of square pixels.
 
-        Raises a `ValueError` for numbers that are no camera.
+        Raises a `ValueError` if the numbers do not describe a camera.
         """
         if not 0 < self.fov < pi:
-            raise CameraError(f"a field of view lies between 0 and pi, got {self.fov}")
+            raise CameraError(f"a field of view must be between 0 and pi, got {self.fov}")
         aspect = min(max(self.aspect, SLIMMEST), 1 / SLIMMEST)
         height = max(1, round(sqrt(pixels / aspect)))
         width = max(1, round(height * aspect))
@@ -61,12 +61,12 @@ class Viewpoint:
         )
 
     def shown_in(self, aspect: float) -> Viewpoint:
-        """The same, opened as far as a window of this aspect needs to show the whole picture."""
+        """The same viewpoint, widened so that a window of this aspect shows the whole picture."""
         opened = max(1.0, self.aspect / aspect)
         return replace(self, fov=2 * atan(opened * tan(self.fov / 2)), aspect=aspect)
 
     def flight(self, goal: Viewpoint, steps: int) -> Iterator[Viewpoint]:
-        """Viewpoints on the way to another, slow at both ends; the last is the goal."""
+        """Viewpoints on the way to another one, slow at both ends; the last is the goal."""
         turns = Slerp(
             [0.0, 1.0], Rotation.concatenate([_rotation(self.wxyz), _rotation(goal.wxyz)])
         )
@@ -83,7 +83,7 @@ class Viewpoint:
 
 
 def viewpoint_of(camera: Camera) -> Viewpoint:
-    """Where a camera looks from; its principal point is taken to be the middle."""
+    """The viewpoint of a camera; its principal point is assumed to be the centre."""
     return Viewpoint(
         wxyz=_wxyz(Rotation.from_matrix(camera.world_to_camera[:3, :3].T)),
         position=camera.centre,
