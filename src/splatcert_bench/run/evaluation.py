@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From stored studies to results: all that is left to the array side, and what things cost."""
+"""From stored studies to results, with the measured costs added."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from splatcert_bench.studies.study_file import load_study
 
 
 def evaluate(bench: Bench) -> None:
-    """Every table and figure that the studies have the material for."""
+    """Write every table and figure that the studies allow."""
     folder, settings = bench.out / "studies", bench.config.evaluate
     studies, ratios, pictures = [], {}, []
     for model in bench.models():
@@ -51,7 +51,7 @@ def evaluate(bench: Bench) -> None:
 
 
 def costs(model: Model) -> dict[str, float]:
-    """Latency, and seconds of training and of what comes after it."""
+    """Latency, and seconds of training and of the steps after it."""
     bench = model.bench
     facts: dict[str, float] = json.loads(model.times.read_text())
     facts["seconds.train"] = training_seconds(model.run)
@@ -65,14 +65,14 @@ def costs(model: Model) -> dict[str, float]:
 
 
 def training_seconds(run: Path) -> float:
-    """Wall time of a run; of one that was resumed, the timed part extrapolated."""
+    """Wall time of a run, extrapolated from the timed part if it was resumed."""
     record: Any = json.loads((run / "train.json").read_text())
     timed, steps = record["result"]["steps_timed"], record["request"]["config"]["iterations"]
     return float(record["result"]["seconds"]) * steps / max(1, timed)
 
 
 def machine() -> dict[str, object]:
-    """Where times were taken."""
+    """The machine that times were measured on."""
     from splatcert.raster import native
 
     return {
