@@ -69,8 +69,7 @@ sanitize: install  ## tests of the native core under address and undefined sanit
 	  'import sysconfig; print(sysconfig.get_path("purelib"))')" \
 	$$($(BIN)/python -c 'import sys; print(sys._base_executable)') \
 	  -m pytest -q -s -p no:cacheprovider \
-	  tests/raster tests/field tests/training/test_losses.py tests/view/test_query.py \
-	  tests/trust/test_poison.py
+	  tests/raster tests/field tests/training/test_losses.py tests/trust/test_poison.py
 
 clean:  ## remove everything generated, .venv included
 	rm -rf $(VENV) build site .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -19,7 +19,7 @@ import numpy as np
 from machine import describe_machine
 
 from splatcert import load_certificate
-from splatcert.viewer.levels import StoredLevels
+from splatcert.viewer.levels import Levels
 
 RESULTS = Path(__file__).parent / "results" / "certificates.json"
 ALPHAS = ("1/20", "1/10", "1/5", "1/4", "1/2")
@@ -36,7 +36,7 @@ def card_of(predictor: dict | None) -> dict | None:
 def widths_of(folder: Path) -> dict[str, dict[str, float]]:
     """Mean half-width over the calibration views at other levels, one level changed at a time."""
     certificate = load_certificate(folder)
-    levels = StoredLevels.of(certificate)
+    levels = Levels.of(certificate)
     factor = np.mean([view.factor for view in certificate.record.calibration])
     alpha, beta = levels.certified
     at = {

@@ -9,7 +9,7 @@ from hypothesis import settings
 
 from splatcert.raster import native
 
-# Examples are the same on every run, and a slow machine is no failure.
+# Examples are the same on every run, and a slow machine is not a failure.
 settings.register_profile("splatcert", derandomize=True, deadline=None)
 settings.load_profile("splatcert")
 

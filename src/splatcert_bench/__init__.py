@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """The paper's evaluation: studies, baselines, tables and figures.
 
-It imports splatcert and is never imported by it.
+It imports splatcert, which never imports it.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`splatcert bench`: the paper's evaluation on scenes of one's own."""
+"""`splatcert bench` and `splatcert results`: the paper's evaluation on your own scenes."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ if TYPE_CHECKING:
     from splatcert_bench.run.bench import State, Tell
 
 SHOWN = 3
-"""Failed jobs that a message names; it has five lines."""
+"""Failed jobs that a message lists, to stay within five lines."""
 
 
 class BenchFailedError(InputError):
-    """Some jobs did not come to their end."""
+    """Some jobs of a bench failed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """Train, certify and study a list of scenes, and write every table of the paper.
+    """Run the paper's evaluation on a list of scenes and write every table.
 
-    The output folder is the only state. Run the same command again after an interruption or
-    with an edited file: finished jobs are not redone.
+    Safe to interrupt: run the same command again to resume. After a change to CONFIG.toml,
+    only the jobs that it affects run again.
     """
 
     config: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="CONFIG.toml")]
-    """Scenes and a profile: smoke, cpu or paper."""
+    """TOML file with the scenes and a profile: smoke, cpu or paper."""
     output: Annotated[Path, tyro.conf.arg(aliases=["-o"], metavar="OUT")] = Path("splatcert-bench")
-    """Folder of models, studies and results."""
+    """Folder for models, studies and results."""
     data: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """Folder that the scenes' paths are relative to; else that of CONFIG.toml."""
+    """Folder that scene paths are relative to. Default: the folder of CONFIG.toml."""
     workers: int = 1
-    """Processes; each takes its share of the cores."""
+    """Number of worker processes, which share the cores."""
     ray: Annotated[str | None, tyro.conf.arg(metavar="ADDRESS")] = None
     """Run the jobs on a Ray cluster instead; all nodes must share OUT and the data."""
     threads: int = 0
-    """Threads of the kernels with one worker; 0 means all cores. No result depends on it."""
+    """Number of threads with one worker; 0 means all cores. Results do not depend on it."""
     json: bool = False
     """Print one JSON object instead of words."""
 
@@ -56,7 +56,7 @@ class Bench:
             raise OptionError("--workers must be at least 1, --threads 0 or more.")
 
     def run(self) -> None:
-        """Do what is left, and say what came out."""
+        """Run the remaining jobs and report the outcome."""
         from splatcert.raster import native
         from splatcert_bench.run.bench import run_bench
         from splatcert_bench.run.layout import Bench as Places
@@ -78,10 +78,11 @@ class Bench:
         if state.failed:
             failed = [one for one in state.failed if one.begun]
             shown = "\n  ".join(f"{one.job}: {first_line(one.why)}" for one in failed[:SHOWN])
+            waiting = len(state.failed) - len(failed)
+            stopped = f", so {waiting} could not start" if waiting else ""
             raise BenchFailedError(
-                f"{len(failed)} of {state.total} jobs failed, so {len(state.failed) - len(failed)} "
-                f"others could not begin:\n  {shown}\n"
-                f"  {self.output}/jobs has what each said. The same command tries them again."
+                f"{len(failed)} of {state.total} jobs failed{stopped}:\n  {shown}\n"
+                f"  See {self.output}/jobs for details. Run the same command again to retry."
             )
         if not self.json:
             say("results", f"{self.output}/results.json")
@@ -89,12 +90,12 @@ class Bench:
 
 
 def first_line(text: str) -> str:
-    """Of a message."""
-    return text.strip().split("\n", 1)[0] if text.strip() else "no word why"
+    """The first line of a message."""
+    return text.strip().split("\n", 1)[0] if text.strip() else "no reason given"
 
 
 def bench_facts(state: State, output: Path) -> dict[str, Any]:
-    """The end for scripts."""
+    """The outcome, for scripts."""
     return {
         "kind": "bench",
         "path": str(output),
@@ -107,14 +108,14 @@ def bench_facts(state: State, output: Path) -> dict[str, Any]:
 
 @contextmanager
 def progress() -> Iterator[Tell]:
-    """A line that is kept up to date on a terminal, a line a job elsewhere."""
+    """Show a live status on a terminal, and one line per finished job elsewhere."""
     if not sys.stderr.isatty():
         yield _tell_by_lines
         return
     from rich.console import Console
 
     console = Console(stderr=True)
-    with console.status("begins") as status:
+    with console.status("starting") as status:
 
         def tell(state: State, outcome: Outcome | None) -> None:
             if outcome is not None:
@@ -130,7 +131,7 @@ def _tell_by_lines(state: State, outcome: Outcome | None) -> None:
 
 
 def ending(outcome: Outcome) -> str:
-    """How a job ended, in words."""
+    """How a job ended, in one line."""
     from splatcert.jobs import NotBegun
     from splatcert_bench.run.bench import duration
 
@@ -138,27 +139,27 @@ def ending(outcome: Outcome) -> str:
         what = "" if isinstance(outcome.error, NotBegun) else " failed"
         return f"{outcome.job.name}{what}: {first_line(str(outcome.error))}"
     if outcome.result is None:
-        return f"{outcome.job.name} was done already"
+        return f"{outcome.job.name} was already done"
     return f"{outcome.job.name} done in {duration(outcome.result)}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
-    """Make the tables, figures and page of a bench again from its stored numbers.
+    """Rebuild the tables, figures and page of a bench from its stored numbers.
 
-    Nothing is trained or rendered, and no photograph is needed. A folder that has only kept
-    results.json gives the page and the charts.
+    Nothing is trained or rendered, and no photographs are needed. From results.json alone, only
+    the page and the charts can be rebuilt.
     """
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")]
-    """Where splatcert bench wrote, or a folder with its results.json."""
+    """Output folder of splatcert bench, or a folder with its results.json."""
     page: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """Also write the page here, with its figures in a folder of the same name."""
     json: bool = False
     """Print one JSON object instead of words."""
 
     def run(self) -> None:
-        """Compute again what the studies allow, and write the page."""
+        """Recompute what the studies allow and write the page."""
         from splatcert_bench.site.results import compute_again, publish, read_results
 
         whole = (self.folder / "studies").is_dir()
@@ -178,7 +179,7 @@ class Results:
             "{tables} tables, {figures} figures, from {studies} studies".format(**made),
         )
         for name, why in made["missing"].items():
-            say("without", f"{name}: {why.splitlines()[0]}")
+            say("missing", f"{name}: {why.splitlines()[0]}")
         for page in made["pages"]:
             say("wrote", page)
 
@@ -186,7 +187,7 @@ class Results:
 def results_facts(
     results: Mapping[str, Any], folder: Path, pages: Sequence[Path]
 ) -> dict[str, Any]:
-    """What was made of how much, for scripts."""
+    """What was rebuilt, for scripts."""
     return {
         "kind": "results",
         "path": str(folder),

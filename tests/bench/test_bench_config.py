@@ -77,7 +77,10 @@ def test_profiles_are_what_the_documentation_says():
         ('profile = "cpu"\n[[scene]]\nname = "a"\npath = "a"', r"scene\[0\].family is missing"),
         ('profile = "cpu"\n[[scene]]\nname = "a"\nfamily = "f"', "either path or made"),
         ('profile = "cpu"\n[[scene]]\nname = "../a"\nfamily = "f"\nmade = 1', "becomes a folder"),
-        ('profile = "smoke"\n[[pool]]\nname = "p"\nsources = ["x"]', "which is no scene here"),
+        (
+            'profile = "smoke"\n[[pool]]\nname = "p"\nsources = ["x"]',
+            "which is not a scene of this bench",
+        ),
         ("profile = ", "not valid TOML"),
     ],
 )

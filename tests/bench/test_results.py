@@ -153,7 +153,7 @@ def test_again_from_stored_studies_gives_the_same_bytes(folder, capsys):
     before = contents(folder)
     assert main(["results", str(folder)]) == 0
     assert contents(folder) == before
-    assert "without" in capsys.readouterr().out
+    assert "missing" in capsys.readouterr().out
 
 
 def test_studies_of_scenes_no_longer_listed_take_no_part(folder, capsys):
@@ -198,7 +198,7 @@ def test_a_bench_of_little_says_what_is_missing(tmp_path):
     assert {"manifest", "sensitivity", "audit", "panel-a"} <= made
     assert "ratios" in results["missing"]["validity"]
     assert "pictures" in results["missing"]["intervals"]
-    assert "Not made" in (tmp_path / "results.md").read_text()
+    assert "Not available" in (tmp_path / "results.md").read_text()
 
 
 def test_tables_need_no_torch():

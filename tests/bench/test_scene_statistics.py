@@ -49,7 +49,7 @@ def test_interval_is_the_same_every_time_and_narrows_with_scenes():
 
 
 def test_numbers_that_cannot_be_compared_are_refused():
-    with pytest.raises(SceneError, match="finite number a scene"):
+    with pytest.raises(SceneError, match="one finite number per scene"):
         mean_over_scenes([1.0, np.nan])
     with pytest.raises(SceneError, match="3 scenes cannot be paired with 2"):
         compare([1, 2, 3], [1, 2])

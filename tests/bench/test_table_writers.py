@@ -48,14 +48,16 @@ def test_markdown():
         "| Ours, a × b̃ | **22.1 [17.7, 27.1]** *(22.1 [17.7, 27.1])* | 1.1e-06 | 7/13 |\n"
         "| **Mean** | −0.04 | – | 13 |\n"
         "\n"
-        "A note of 10%. In brackets the paper's own figures, at its resolution and with its "
+        "A note of 10%. Figures in brackets are the paper's own, at its resolution and with its "
         "backbone.\n"
     )
 
 
 def test_latex():
     text = latex_table(TABLE)
-    assert r"\caption{Width \& coverage. A note of 10\%. In brackets the paper's" in text
+    assert (
+        r"\caption{Width \& coverage. A note of 10\%. Figures in brackets are the paper's" in text
+    )
     assert r"\begin{tabular}{lrrr}" in text
     ours = r"\textbf{22.1 [17.7, 27.1]} {\footnotesize\textit{(22.1 [17.7, 27.1])}}"
     assert rf"Ours, a $\times$ $\widetilde b$ & {ours} & 1.1e-06 & 7/13 \\" in text
@@ -81,5 +83,5 @@ def test_numbers_are_written_without_a_negative_nothing(value, digits, text):
 def test_parts_that_do_not_fit_are_refused():
     with pytest.raises(TableError, match="'r' has 2 cells under 1 columns"):
         Table("n", "t", "s", (Column("c"),), (Row("r", (Cell(Figure(1)), Cell(Figure(2)))),))
-    with pytest.raises(TableError, match="no table"):
+    with pytest.raises(TableError, match="not a table"):
         table_from_plain({"name": "x"})

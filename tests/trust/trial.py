@@ -26,6 +26,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+import torch
 from corpus import Case
 from matplotlib.figure import Figure
 
@@ -35,7 +36,7 @@ from splatcert.raster import native
 
 SECONDS = 10.0
 """Of processor time for one command."""
-PATIENCE = 60.0
+PATIENCE = 300.0
 """Of waiting, for one that sleeps for ever; machines can be slow."""
 MEMORY = 3 << 30
 """Beyond what a worker has at its start."""
@@ -134,6 +135,7 @@ def _work(
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     native.set_threads(1)
+    torch.set_num_threads(1)  # its thread pool did not survive the fork: a child would wait for it
     # Paths of one worker are always the same, and half of the time would go into parsing them.
     parsed = lru_cache(maxsize=None)(cli.parse)
     cli.parse = lambda arguments: parsed(tuple(arguments))

@@ -12,12 +12,12 @@ import pytest
 from certified_capture import certify_scene as certify
 from certified_capture import made_capture, made_model, made_predictor, made_truth
 from splatcert.config import CertifyConfig
-from splatcert.viewer.levels import StoredLevels
+from splatcert.viewer.levels import Levels
 
 
 @pytest.fixture(scope="module")
-def levels(certificate) -> StoredLevels:
-    return StoredLevels.of(certificate)
+def levels(certificate) -> Levels:
+    return Levels.of(certificate)
 
 
 def test_the_certified_levels_give_the_certificate_itself(certificate, levels):
@@ -54,7 +54,7 @@ def test_levels_snap_to_those_that_are_known(levels):
 def test_an_unusual_alpha_is_among_the_levels(certificate):
     promise = replace(certificate.record.guarantee, alpha=Fraction(1, 15))
     unusual = replace(certificate, record=replace(certificate.record, guarantee=promise))
-    found = StoredLevels.of(unusual)
+    found = Levels.of(unusual)
     assert found.at(float(Fraction(1, 15)), 0.1).alpha == Fraction(1, 15)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a baseline is made from, and what it must be able to do."""
+"""The input of a baseline, and the protocol it implements."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from splatcert.splats.gaussians import Splats
 from splatcert_bench.baselines.visibility_sums import VisibilitySums, add_up_visibility
 
 Reading = Literal["gaussian", "residual"]
-"""What a map claims to be when it is taken at its word: a deviation, or the residual."""
+"""What a map is without calibration: a standard deviation, or the residual."""
 
 
 class Baseline(Protocol):
     """An uncertainty map for any camera."""
 
     reading: ClassVar[Reading | None]
-    """None where the map has no unit of its own."""
+    """None if the map has no unit."""
 
     def map(self, camera: Camera) -> Tensor:
         """Positive and finite, larger where more error is expected, [H, W]."""
@@ -35,11 +35,11 @@ class Baseline(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Members:
-    """Models of the same capture that differ by their seed."""
+    """Models of the same capture that differ only by their seed."""
 
     splats: Sequence[Splats]
     long_side: int | None = None
-    """Long side of the photos they were trained on, where that is less than the camera's."""
+    """Longest side of their training photos, if smaller than the camera's."""
 
     def camera(self, camera: Camera) -> Camera:
         """The same camera at the members' resolution."""
@@ -51,18 +51,18 @@ class Members:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A scene's model and all that its training views gave; no held-out label is in it."""
+    """A scene's model and everything fitted on its training views; it holds no held-out label."""
 
     observed: Observed
     """Splats, residual field, support and training cameras."""
     training: Sequence[TrainingView]
     """Views whose photos may be used."""
     members: Members | None = None
-    """Of an ensemble, if one was trained."""
+    """Members of an ensemble, if one was trained."""
     backend: Backend = "cpu"
 
     @cached_property
     def visibility(self) -> VisibilitySums:
-        """From where each Gaussian could be seen, added up once for all concentrations."""
+        """Directions from which each Gaussian was visible, summed once for all concentrations."""
         cameras = [view.camera for view in self.training]
         return add_up_visibility(self.observed.splats, cameras, self.backend)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same everywhere: what every saving is measured against."""
+"""The constant scale, against which every saving is measured."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Constant:
     reading: ClassVar[Reading | None] = None
 
     def __init__(self, fitted: Fitted | None = None) -> None:
-        """Nothing is needed."""
+        """Take a fitted scene like every baseline, and ignore it."""
 
     def map(self, camera: Camera) -> Tensor:
         """Ones, [H, W]."""

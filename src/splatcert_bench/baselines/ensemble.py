@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A deep ensemble: where models that differ by their seed disagree.
+"""A deep ensemble: how much models that differ only by their seed disagree.
 
-Members may have been trained at a lower resolution than the centre. They are then rendered
-at theirs, since Gaussians thin out when they are looked at more closely than they were
-trained, and the map of their disagreement is enlarged.
+Members may have been trained at a lower resolution than the centre. They are then rendered at
+their own resolution, because Gaussians thin out when viewed more closely than in training, and
+the map of their disagreement is enlarged.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ class EnsembleError(InputError):
 
 
 class Moments(NamedTuple):
-    """Of the members' pictures at their own resolution."""
+    """Mean and deviation of the members' renders, at their own resolution."""
 
     mean: Tensor
     """[H, W, 3], in [0, 1]."""
     deviation: Tensor
-    """Of a sample, largest of the three colours, [H, W]."""
+    """Sample standard deviation, largest of the three colours, [H, W]."""
 
 
 class Ensemble:
-    """Standard deviation of the members' pictures, in units of colour."""
+    """Standard deviation of the members' renders, in colour units."""
 
     reading: ClassVar[Reading | None] = "gaussian"
 
@@ -45,13 +45,13 @@ class Ensemble:
         if fitted.members is None or len(fitted.members.splats) < FEWEST:
             found = 0 if fitted.members is None else len(fitted.members.splats)
             raise EnsembleError(
-                f"an ensemble needs at least {FEWEST} members, got {found}.\n"
+                f"an ensemble requires at least {FEWEST} members, got {found}.\n"
                 "  Train more, or leave the ensemble out of the methods."
             )
         self._members, self._fitted = fitted.members, fitted
 
     def moments(self, camera: Camera) -> Moments:
-        """Mean and deviation of all members' pictures of a camera."""
+        """Mean and deviation of all members' renders for a camera."""
         own, fitted = self._members.camera(camera), self._fitted
         pictures = [
             render(
@@ -69,7 +69,7 @@ class Ensemble:
 
 
 def enlarge(plane: Tensor, camera: Camera) -> Tensor:
-    """A map [h, w] on the camera's pixels, bilinearly; itself where it is there already."""
+    """A map [h, w] enlarged bilinearly to the camera's size; unchanged if it already has it."""
     size = camera.height, camera.width
     if tuple(plane.shape) == size:
         return plane

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""3DGS-U's spatial field: training residuals carried by the Gaussians.
+"""3DGS-U's spatial field: training residuals stored on the Gaussians.
 
-It is the field b that our own shape is made of, with its magnitude kept: what changes
-between the two is one constant a scene instead of one a view.
+Our shape is the same field b without its magnitude: it is normalised per view, this map by one
+constant per scene.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from splatcert_bench.baselines.baseline import Fitted, Reading
 
 
 class ResidualMap:
-    """B = max(A C, epsilon0), rendered like one more colour."""
+    """B = max(A C, epsilon0), rendered like a colour channel."""
 
     reading: ClassVar[Reading | None] = "residual"
 
@@ -24,6 +24,6 @@ class ResidualMap:
         self._fitted = fitted
 
     def map(self, camera: Camera) -> Tensor:
-        """[H, W], in units of colour."""
+        """[H, W], in colour units."""
         fitted = self._fitted
         return fitted.observed.query(camera, backend=fitted.backend).field

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Baselines by name: ours, and those of anybody who has a class with a `map` method."""
+"""Baselines by name: the built-in ones, and any class with a `map` method."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAKERS: dict[str, Maker] = {
 
 
 class BaselineError(InputError):
-    """A baseline that cannot be found or does not do what it must."""
+    """A baseline that cannot be found or used."""
 
 
 def as_scale(name: str, baseline: Baseline) -> OwnMap:
@@ -36,26 +36,26 @@ def as_scale(name: str, baseline: Baseline) -> OwnMap:
 
 
 def maker_of(name: str, beside: Path | None = None) -> Maker:
-    """The class behind a name of ours, or behind `module:Class` on the Python path.
+    """The class of a built-in name, or of `module:Class` on the Python path.
 
-    The folder `beside` is looked into first, if it is given.
+    The folder `beside`, if given, is searched first.
     """
     if name in MAKERS:
         return MAKERS[name]
     module, colon, attribute = name.partition(":")
     if not colon:
         raise BaselineError(
-            f"there is no baseline {name!r}; ours are {', '.join(MAKERS)}.\n"
-            "  One of your own is given as module:Class."
+            f"there is no baseline {name!r}; built in are {', '.join(MAKERS)}.\n"
+            "  Name one of your own as module:Class."
         )
     if beside is not None and str(beside) not in sys.path:
         sys.path.insert(0, str(beside))
     try:
         found = getattr(importlib.import_module(module), attribute)
-    except Exception as error:  # the module is the user's own and may fail in any way
+    except Exception as error:  # the user's own module may fail in any way
         raise BaselineError(
             f"the baseline {name!r} cannot be imported: {error}.\n"
-            "  Put its module beside the bench's file, or its folder on PYTHONPATH."
+            "  Put its module next to the bench's TOML file, or add its folder to PYTHONPATH."
         ) from error
     if not callable(getattr(found, "map", None)):
         raise BaselineError(

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A bench as jobs with artefacts and fingerprints."""
+"""A bench as jobs with output files and fingerprints."""

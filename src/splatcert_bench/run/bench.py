@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running a bench: what is done stays done, what fails is told, and the rest goes on."""
+"""Run a bench: finished jobs are skipped, failures are reported, and the rest continues."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ from splatcert_bench.run.layout import Bench, refuse_missing
 
 @dataclass(frozen=True)
 class Failure:
-    """A job that did not come to its end."""
+    """A job that failed or could not start."""
 
     job: str
     why: str
     begun: bool = True
-    """False where something that it waits for had failed."""
+    """False if a job it depends on failed."""
 
 
 @dataclass
 class State:
-    """How far a bench is."""
+    """Progress of a bench."""
 
     total: int
     done: int = 0
     failed: list[Failure] = field(default_factory=list)
     running: tuple[str, ...] = ()
     left: float | None = None
-    """Seconds, as far as the jobs done so far tell; None before the first."""
+    """Estimated seconds, from the jobs done so far; None before the first."""
 
     def words(self) -> str:
-        """One line for people."""
+        """The progress in one line."""
         parts = [f"{self.done} of {self.total} jobs done"]
         begun = sum(one.begun for one in self.failed)
         if begun:
             parts.append(f"{begun} failed")
         if skipped := len(self.failed) - begun:
-            parts.append(f"{skipped} cannot begin")
+            parts.append(f"{skipped} cannot start")
         if self.running:
             shown = ", ".join(self.running[:3])
             more = f" and {len(self.running) - 3} more" if len(self.running) > 3 else ""
@@ -57,30 +57,30 @@ class State:
 
 
 Tell = Callable[[State, Outcome | None], None]
-"""Told whenever a job ends, or others are running."""
+"""Called whenever a job ends or the running jobs change."""
 
 
 class Forecast:
-    """How long the rest will take, from jobs of the same kind."""
+    """Estimate of the time left, from jobs of the same kind."""
 
     def __init__(self, tasks: Sequence[Task]) -> None:
         self._open = Counter(task.stage for task in tasks if task.stage)
         self._seconds: dict[str, list[float]] = {}
         self.at_once = 1
-        """Most jobs that were seen running together."""
+        """Most jobs seen running at the same time."""
 
     def know(self, stage: str, seconds: float) -> None:
-        """A job of this kind took that long, now or in an earlier run."""
+        """Record how long a job of this kind took, now or in an earlier run."""
         if stage:
             self._seconds.setdefault(stage, []).append(seconds)
 
     def ended(self, stage: str) -> None:
-        """One fewer to do."""
+        """Count one job of this kind as ended."""
         if stage:
             self._open[stage] -= 1
 
     def left(self) -> float | None:
-        """Seconds; kinds that nobody has seen yet count as the mean of the others."""
+        """Seconds left; a kind without a record counts as the mean of the others."""
         if not self._seconds:
             return None
         means = {stage: sum(s) / len(s) for stage, s in self._seconds.items()}
@@ -92,10 +92,10 @@ class Forecast:
 def run_bench(
     bench: Bench, *, workers: int = 1, ray_address: str | None = None, tell: Tell | None = None
 ) -> State:
-    """Do what is left to do; the state at the end names what failed."""
+    """Run the remaining jobs; the returned state names what failed."""
     refuse_missing(bench)
     for method in bench.config.study.methods:
-        maker_of(method, bench.file.parent)  # a misspelt one is told now, not after training
+        maker_of(method, bench.file.parent)  # a misspelt name is reported now, not after training
     with owned_folder(bench.out, "running a bench"):
         settings = json.dumps(to_plain(bench.config), indent=1)
         write_text_whole(bench.out / "bench.json", settings + "\n")
@@ -144,7 +144,7 @@ def _run(
 
 
 def _left(stamps: Path, tasks: Sequence[Task]) -> list[Task]:
-    """Jobs that are not done, and all that read what those will leave."""
+    """Jobs that are not done, and all jobs that depend on them."""
     left: dict[str, Task] = {}
     for task in tasks:
         if any(name in left for name in task.after) or not is_done(stamps, task):
@@ -153,7 +153,7 @@ def _left(stamps: Path, tasks: Sequence[Task]) -> list[Task]:
 
 
 def duration(seconds: float) -> str:
-    """A time for people."""
+    """A duration in words."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From stored studies to results: all that is left to the array side, and what things cost."""
+"""From stored studies to results, with the measured costs added."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from splatcert_bench.studies.study_file import load_study
 
 
 def evaluate(bench: Bench) -> None:
-    """Every table and figure that the studies have the material for."""
+    """Write every table and figure that the studies allow."""
     folder, settings = bench.out / "studies", bench.config.evaluate
     studies, ratios, pictures = [], {}, []
     for model in bench.models():
@@ -51,7 +51,7 @@ def evaluate(bench: Bench) -> None:
 
 
 def costs(model: Model) -> dict[str, float]:
-    """Latency, and seconds of training and of what comes after it."""
+    """Latency, and seconds of training and of the steps after it."""
     bench = model.bench
     facts: dict[str, float] = read_json(model.times, "table of times")
     facts["seconds.train"] = training_seconds(model.run)
@@ -72,7 +72,7 @@ def training_seconds(run: Path) -> float:
 
 
 def machine() -> dict[str, object]:
-    """Where times were taken."""
+    """The machine that times were measured on."""
     from splatcert.raster import native
 
     return {

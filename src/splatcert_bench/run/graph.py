@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The jobs of a bench in an order in which they can be done, each with what it reads."""
+"""The jobs of a bench in an order in which they can run, each with its inputs."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from splatcert_bench.synthetic.capture import capture_files, make_capture
 
 
 def tasks_of(bench: Bench) -> list[Task]:
-    """Every job, those it waits for before it."""
+    """Every job, listed after the jobs it depends on."""
     tasks: list[Task] = []
     for entry in bench.config.scene:
         tasks += _captures(bench, entry.name)
     models = bench.models()
-    # Main models first: all else waits for them, and they take longest.
+    # Main models first: everything else depends on them, and they take longest.
     tasks += [_train(model) for model in models]
     tasks += [_certify(model) for model in models]
     for entry in bench.config.scene:
@@ -64,7 +64,7 @@ def _captures(bench: Bench, scene: str) -> list[Task]:
 
 
 def _capture_settings(bench: Bench, scene: str) -> dict[str, Any]:
-    """What decides about the pixels of a scene."""
+    """The settings that determine the pixels of a scene."""
     entry = bench.entry(scene)
     found: dict[str, Any] = {"holdout": bench.config.capture.holdout, "images": entry.images}
     if entry.made is not None:
@@ -73,7 +73,7 @@ def _capture_settings(bench: Bench, scene: str) -> dict[str, Any]:
 
 
 def listing_hash(folder: Path) -> str:
-    """Names and sizes of all files of a capture; their content would take minutes to read."""
+    """Hash of all file names and sizes of a capture; reading the files would take minutes."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     lines = [f"{path.relative_to(folder).as_posix()} {path.stat().st_size}\n" for path in files]
     return hashlib.sha256("".join(lines).encode()).hexdigest()
@@ -172,7 +172,7 @@ def _member_jobs(model: Model) -> tuple[str, ...]:
 
 
 def _centres(model: Model) -> list[str]:
-    """What boxes are put around in the studies of a model."""
+    """The centres of the boxes in the studies of a model."""
     config = model.bench.config
     with_ensemble = model.is_main and config.members.count and ENSEMBLE in config.study.methods
     return [MODEL, ENSEMBLE_MEAN] if with_ensemble else [MODEL]

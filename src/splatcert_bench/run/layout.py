@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a bench keeps what, and what one model of one scene is called.
+"""The folders of a bench, and the names of its models.
 
 OUT/bench.json                  the settings, with nothing left open
-OUT/scenes/NAME/capture         a made scene's pictures
+OUT/scenes/NAME/capture         photographs of a synthetic scene
 OUT/scenes/NAME/DENSITY/        a model's run, its certificate, its study before predictors
 OUT/scenes/NAME/member_NN       runs of the ensemble
 OUT/scenes/NAME/fold_NN         runs of the fold models
 OUT/pools/POOL/TARGET.json      predictors
-OUT/studies/KEY.npz             studies, complete: all that tables are made of
-OUT/results.json, tables ...    what came out
-OUT/jobs/NAME.json              stamps of finished jobs
+OUT/studies/KEY.npz             complete studies, from which tables are computed
+OUT/results.json, tables ...    results
+OUT/jobs/NAME.json              records of finished jobs
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from splatcert.storage.schema import read_json
 from splatcert_bench.run.settings import BenchConfig, BenchError, Density, SceneEntry
 
 SHOWN = 3
-"""Things that a message lists; it has five lines."""
+"""Entries that a message lists, to stay within five lines."""
 
 
 @dataclass(frozen=True)
 class Bench:
-    """A bench and its places; small, and the same on every machine that shares the disk."""
+    """A bench and its paths; small, and the same on every machine that shares the disk."""
 
     config: BenchConfig
     out: Path
     data: Path
-    """Folder that captures are relative to."""
+    """Folder that paths of captures are relative to."""
     file: Path
-    """The TOML file, which models are relative to."""
+    """The TOML file; paths of models are relative to it."""
 
     def entry(self, scene: str) -> SceneEntry:
         """A scene of the list."""
         return next(entry for entry in self.config.scene if entry.name == scene)
 
     def models(self) -> list[Model]:
-        """Every model that is certified and studied: one a scene and density rule."""
+        """Every model that is certified and studied: one per scene and density rule."""
         first = self.config.train.density
         found = []
         for entry in self.config.scene:
@@ -53,18 +53,18 @@ class Bench:
         return found
 
     def folder(self, scene: str) -> Path:
-        """All that belongs to a scene."""
+        """The folder of a scene."""
         return self.out / "scenes" / scene
 
     def capture(self, scene: str) -> Path:
-        """The photographs."""
+        """The folder of a scene's photographs."""
         entry = self.entry(scene)
         return self.folder(scene) / "capture" if entry.path is None else self.data / entry.path
 
     def load(
         self, scene: str, *, members: bool = False, without: tuple[str, ...] | None = None
     ) -> Scene:
-        """The scene, at the members' size if asked, with these views held out if given."""
+        """Load a scene, at the members' resolution if asked, with the given views held out."""
         side = self.member_side if members else self.config.capture.resolution
         return load_scene(
             self.capture(scene),
@@ -75,7 +75,7 @@ class Bench:
 
     @property
     def member_side(self) -> int:
-        """Longest side of the members' photographs; 0 for as they are."""
+        """Longest side of the members' photographs; 0 means full size."""
         return self.config.members.resolution or self.config.capture.resolution
 
     def member_config(self, seed: int) -> TrainConfig:
@@ -90,17 +90,17 @@ class Bench:
         )
 
     def member(self, scene: str, index: int) -> Path:
-        """A member's run; the main model's, where it is one of them."""
+        """Run folder of an ensemble member; the main model's own if it is one of them."""
         if index == 0 and self.config.member_is_main():
             return Model(self, scene, self.config.train.density).run
         return self.folder(scene) / f"member_{index:02d}"
 
     def fold(self, scene: str, index: int) -> Path:
-        """A fold model's run."""
+        """Run folder of a fold model."""
         return self.folder(scene) / f"fold_{index:02d}"
 
     def predictor(self, pool: str, target: str) -> Path:
-        """A predictor learned for a target scene."""
+        """File of the predictor learned for a target scene."""
         return self.out / "pools" / pool / f"{target}.json"
 
 
@@ -114,22 +114,22 @@ class Model:
 
     @property
     def is_main(self) -> bool:
-        """Whether it is the scene's first model, which ensemble and sources belong to."""
+        """Whether it is the scene's main model, the one with an ensemble and used as a source."""
         return self.density == self.bench.config.train.density
 
     @property
     def label(self) -> str:
-        """Name in the names of jobs."""
+        """Name used in job names."""
         return self.scene if self.is_main else f"{self.scene}+{self.density}"
 
     @property
     def folder(self) -> Path:
-        """Its artefacts."""
+        """Folder of its files."""
         return self.bench.folder(self.scene) / self.density
 
     @property
     def given(self) -> Path | None:
-        """A finished run that the user has named."""
+        """A finished run given by the user, if any."""
         model = self.bench.entry(self.scene).model
         if model is None or not self.is_main:
             return None
@@ -161,7 +161,7 @@ class Model:
 
     @property
     def times(self) -> Path:
-        """What its queries cost."""
+        """File of its measured latency."""
         return self.folder / "times.json"
 
     @property
@@ -175,7 +175,7 @@ class Model:
 
 
 def refuse_missing(bench: Bench) -> None:
-    """Captures and models that are not there, all named at once."""
+    """Refuse captures and models that do not exist, all in one message."""
     missing = [
         f"{entry.name}: no capture at {bench.capture(entry.name)}"
         for entry in bench.config.scene
@@ -190,6 +190,6 @@ def refuse_missing(bench: Bench) -> None:
         lines = "\n  ".join(missing[:SHOWN])
         more = f" (and {len(missing) - SHOWN} more)" if len(missing) > SHOWN else ""
         raise BenchError(
-            f"{bench.file} lists what is not there{more}:\n  {lines}\n"
-            "  Captures are relative to --data, or else to the file; models to the file."
+            f"{bench.file} lists captures or models that do not exist{more}:\n  {lines}\n"
+            "  Captures are relative to --data (default: the file's folder), models to the file."
         )

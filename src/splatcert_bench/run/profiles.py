@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sizes of a bench, and the TOML file that names one and overrides what it likes."""
+"""Profiles of a bench, and the TOML file that chooses one and overrides its values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from splatcert_bench.run.settings import (
 
 if sys.version_info >= (3, 11):
     import tomllib
-else:  # the same parser under its name before it entered the standard library
+else:  # the same parser, before it entered the standard library
     import tomli as tomllib  # type: ignore[import-not-found]
 MAX_BYTES = 1 << 20
 MOST_DOTS = 1_000
@@ -34,7 +34,7 @@ MADE_SCENES = (
     SceneEntry(name="made-2", family="one", made=2),
     SceneEntry(name="made-3", family="two", made=3),
 )
-"""What the smoke profile runs on unless the file lists scenes."""
+"""Scenes of the smoke profile. Default if the file lists none."""
 PROFILES: dict[str, BenchConfig] = {
     "smoke": BenchConfig(
         profile="smoke",
@@ -67,7 +67,7 @@ PROFILES: dict[str, BenchConfig] = {
 
 
 def read_config(path: Path) -> BenchConfig:
-    """The bench that a TOML file describes; a key that is none is refused by its name."""
+    """Read the bench that a TOML file describes; unknown keys are refused by name."""
     content = _read(path)
     name = content.pop("profile", None)
     if not isinstance(name, str) or name not in PROFILES:
@@ -86,7 +86,7 @@ def read_config(path: Path) -> BenchConfig:
 
 
 def _filled(default: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """What the file says, and the profile's values where it says nothing."""
+    """The file's values, completed by those of the profile."""
     result = dict(default)
     for key, value in given.items():
         entry = {"scene": SceneEntry, "pool": PoolEntry}.get(key)
@@ -108,21 +108,21 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         if require_regular_file(path).stat().st_size > MAX_BYTES:
             raise BenchError(
-                f"{path} has more than {MAX_BYTES} bytes, too many for a bench's settings.\n"
-                "  Is it the right file? benchmarks/cpu.toml is an example."
+                f"{path} has more than {MAX_BYTES} bytes, too many for the settings of a bench.\n"
+                "  Check the path; benchmarks/cpu.toml is an example."
             )
         text = path.read_text(encoding="utf-8")
         if max(line.count(".") for line in [*text.splitlines(), ""]) > MOST_DOTS:
-            raise ValueError("a line has dots without end")  # slow to parse, and never meant
+            raise ValueError(f"a line has more than {MOST_DOTS} dots")  # slow to parse
         return tomllib.loads(text)
     except BenchError:
         raise
     except OSError as error:
         raise BenchError(
             f"cannot read {path}: {error.strerror or error}.\n"
-            "  A bench is described by a TOML file; benchmarks/cpu.toml is one."
+            "  Pass a TOML file that describes a bench; benchmarks/cpu.toml is an example."
         ) from error
-    except (ValueError, RecursionError) as error:  # also digits without end, and deep nesting
+    except (ValueError, RecursionError) as error:  # also endless digits and deep nesting
         raise BenchError(
-            f"{path} is not valid TOML: {error}.\n  docs/bench.md shows such a file."
+            f"{path} is not valid TOML: {error}.\n  docs/bench.md shows an example."
         ) from None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a bench is asked to do: scenes and pools, and every knob of every stage."""
+"""Settings of a bench: scenes, pools and the options of every stage."""
 
 from __future__ import annotations
 
@@ -17,25 +17,27 @@ from splatcert.scales.scoring import BETAS
 Density = Literal["fastgs", "vanilla"]
 MAIN_DENSITY: Density = "fastgs"
 ONE_MODEL, OUT_OF_FOLD = "one-model", "out-of-fold"
-"""Pools that compare the targets of source scenes."""
+"""Pools that compare two ways to compute the targets of source scenes."""
 FORBIDDEN = set('/\\:*?"<>|+') | {" "}
-"""Characters that a name may not have, since it becomes a folder; a + joins scene and rule."""
+"""Characters not allowed in a name, which becomes a folder; a + joins scene and rule."""
 RESERVED = "learn"
 LONGEST_NAME = 100
 LARGEST_ENSEMBLE = 100
 LARGEST_MADE = 4_096
-"""Side of a made photograph."""
+"""Largest side of a synthetic photograph."""
 
 
 class BenchError(InputError):
-    """A bench that cannot be run as it was asked for."""
+    """A bench whose settings or inputs cannot be used."""
 
 
 def _require_name(kind: str, name: str) -> None:
-    """Refuse what would be no folder, or one elsewhere."""
+    """Refuse names that cannot be folders, or that lead elsewhere."""
     usual = name.isprintable() and not FORBIDDEN & set(name) and not name.startswith(".")
     if not (0 < len(name) <= LONGEST_NAME and usual):
-        raise BenchError(f"a {kind}'s name becomes a folder, and {name[:LONGEST_NAME]!r} cannot be")
+        raise BenchError(
+            f"a {kind}'s name becomes a folder, and {name[:LONGEST_NAME]!r} cannot be one"
+        )
 
 
 def _require_range(name: str, value: int, least: int, most: int) -> None:
@@ -45,31 +47,31 @@ def _require_range(name: str, value: int, least: int, most: int) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class SceneEntry:
-    """One scene of the list."""
+    """One [[scene]] of the file."""
 
     name: str
     family: str
-    """Scenes of one family are held out together."""
+    """Scenes of one family are held out together by the strict pool."""
     path: str | None = None
-    """Capture, relative to the data folder."""
+    """Path of the capture, relative to the data folder."""
     model: str | None = None
     """A finished run of `splatcert train` to use instead of training, relative to the file."""
     images: str | None = None
-    """Folder of photographs inside the capture, such as images_4."""
+    """Folder of photographs inside the capture, for example images_4."""
     densities: tuple[Density, ...] = ()
-    """Further density rules to train and study this scene with."""
+    """Further density rules to train and study this scene with, besides the main one."""
     made: int | None = None
-    """Seed of a made scene, in place of a capture."""
+    """Seed of a synthetic scene, used instead of a capture."""
 
     def __post_init__(self) -> None:
         _require_name("scene", self.name)
         if self.name.partition(".")[0] == RESERVED:
-            raise BenchError(f"a scene cannot be called {self.name}: jobs of pools are")
+            raise BenchError(f"a scene cannot be called {self.name}: jobs of pools use that name")
         for kind in ("family", "path", "model", "images"):
             if not (getattr(self, kind) or "").isprintable():
-                raise BenchError(f"scene {self.name}: its {kind} has control characters")
+                raise BenchError(f"scene {self.name}: {kind} has control characters")
         if len(set(self.densities)) < len(self.densities):
-            raise BenchError(f"scene {self.name}: its densities name one rule twice")
+            raise BenchError(f"scene {self.name}: densities names one rule twice")
         if (self.path is None) == (self.made is None):
             raise BenchError(f"scene {self.name}: give either path or made")
         if self.made is not None:
@@ -83,13 +85,13 @@ class PoolEntry:
     name: str
     sources: tuple[str, ...]
     targets: tuple[str, ...] = ()
-    """All scenes that are no sources, unless given. A target is never its own source."""
+    """Default: all scenes that are not sources. A target is never its own source."""
     views: Literal["training", "held-out"] | None = None
-    """Source views to learn from, where other than in `[learn]`."""
+    """Source views to learn from. Default: as in `[learn]`."""
     prior: Literal["magnitude", "flat"] | None = None
-    """What is learned departures from, where other than in `[learn]`."""
+    """The factor that learning starts from. Default: as in `[learn]`."""
     penalty: Literal["width", "rank"] | None = None
-    """What chooses the ridge penalty, where other than in `[learn]`."""
+    """Criterion that chooses the ridge penalty. Default: as in `[learn]`."""
 
     def __post_init__(self) -> None:
         _require_name("pool", self.name)
@@ -100,9 +102,9 @@ class CaptureSettings:
     """How captures are read."""
 
     resolution: int = 640
-    """Longest side in pixels; 0 for photographs as they are."""
+    """Longest side in pixels; 0 means full size."""
     holdout: int = 8
-    """Every so many photographs, by name, are held out."""
+    """Hold out every n-th photograph, in order of name."""
 
     def __post_init__(self) -> None:
         _require_range("capture.resolution", self.resolution, 0, MAX_SIDE)
@@ -111,45 +113,45 @@ class CaptureSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class MemberSettings:
-    """The ensemble, in what differs from the main model."""
+    """Settings of the ensemble that differ from the main model."""
 
     count: int = 5
-    """Members; 0 for no ensemble."""
+    """Number of members; 0 means no ensemble."""
     resolution: int = 320
-    """Longest side of their photographs; 0 for that of the main model."""
+    """Longest side of their photographs; 0 means the main model's."""
     iterations: int = 3_000
-    """Steps of a member."""
+    """Training steps of a member."""
     coarse_to_fine: bool = True
-    """Begin with smaller photographs: a third of the time at a small loss of quality."""
+    """Start with smaller photographs: a third of the time at a small loss of quality."""
     max_gaussians: int = 50_000
-    """Most Gaussians of a member; 0 for as many as the main model may have."""
+    """Largest number of Gaussians of a member; 0 means the main model's limit."""
     folds: int = 0
-    """Fold models for the out-of-fold target, of the members' size; 0 for none."""
+    """Number of fold models for the out-of-fold target, of the members' size; 0 means none."""
 
     def __post_init__(self) -> None:
         _require_range("members.count", self.count, 0, LARGEST_ENSEMBLE)
         if self.count == 1:
-            raise BenchError("members.count must be 0 (no ensemble) or 2 and more, got 1")
+            raise BenchError("members.count must be 0 (no ensemble) or at least 2, got 1")
         _require_range("members.resolution", self.resolution, 0, MAX_SIDE)
         _require_range("members.folds", self.folds, 0, LARGEST_ENSEMBLE)
         if self.folds == 1:
-            raise BenchError("members.folds must be 0 (none) or 2 and more, got 1")
+            raise BenchError("members.folds must be 0 (none) or at least 2, got 1")
         if self.iterations < 1 or self.max_gaussians < 0:
             raise BenchError("members.iterations must be positive, members.max_gaussians 0 or more")
 
 
 @dataclass(frozen=True, kw_only=True)
 class StudySettings:
-    """What is measured on the held-out views."""
+    """Measurements on the held-out views."""
 
     methods: tuple[str, ...] = ("gsu", "gavis-1", "gavis-4", "gavis-16", "gavis-64", "ensemble")
-    """Maps to compare; one of your own as module:Class."""
+    """Maps to compare; name one of your own as module:Class."""
     betas: tuple[str, ...] = ("1/20", "1/10", "1/5", "3/10", "2/5", "1/2")
-    """Pixel levels at which scores are kept."""
+    """Pixel levels beta at which scores are stored."""
     timed_views: int = 3
-    """Held-out views whose latency is measured."""
+    """Number of held-out views whose latency is measured."""
     repeats: int = 7
-    """Timings of each, taken in turns."""
+    """Number of timings of each, taken in turn."""
 
     def __post_init__(self) -> None:
         for beta in self.betas:
@@ -162,15 +164,16 @@ class StudySettings:
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluateSettings:
-    """How the stored numbers become tables."""
+    """Settings of the tables."""
 
     splits: int = 200
-    """Random calibration/test splits of a scene."""
+    """Number of random calibration/test splits per scene."""
     native_splits: int = 100
-    """Those of the comparison with maps taken at their word."""
+    """Number of splits in the comparison of calibrated and uncalibrated maps."""
     bootstrap: int = 10_000
-    """Resamples of the scenes."""
+    """Number of bootstrap resamples of the scenes."""
     seed: int = 0
+    """Random seed for splits and resamples."""
 
     def __post_init__(self) -> None:
         for name in ("splits", "native_splits", "bootstrap"):
@@ -180,7 +183,7 @@ class EvaluateSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class MadeSettings:
-    """Made scenes, where a scene has no capture."""
+    """Size of synthetic scenes."""
 
     views: int = 39
     width: int = 48
@@ -196,13 +199,13 @@ class MadeSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class BenchConfig:
-    """A bench, with nothing left open."""
+    """Complete settings of a bench."""
 
     profile: str
     scene: tuple[SceneEntry, ...]
     pool: tuple[PoolEntry, ...] = ()
     backend: Literal["cpu", "reference", "cuda"] = "cpu"
-    """Renderer of everything but training, which is always on the CPU."""
+    """Renderer for everything except training, which always runs on the CPU."""
     capture: CaptureSettings = dataclasses.field(default_factory=CaptureSettings)
     train: TrainConfig = dataclasses.field(default_factory=TrainConfig)
     members: MemberSettings = dataclasses.field(default_factory=MemberSettings)
@@ -221,8 +224,8 @@ class BenchConfig:
                 raise BenchError(f"two entries [[{kind}]] are called {twice[0]!r}")
         if self.train.density != MAIN_DENSITY:
             raise BenchError(
-                f"train.density is {MAIN_DENSITY} in a bench, as in the paper's main tables; for "
-                f'another rule beside it, give scenes densities = ["{self.train.density}"]'
+                f"train.density must be {MAIN_DENSITY}, as in the paper's main tables; to add "
+                f'another rule, give scenes densities = ["{self.train.density}"]'
             )
         if parse_level(self.learn.beta, "learn.beta") not in BETAS:
             listed = ", ".join(map(str, BETAS))
@@ -230,16 +233,17 @@ class BenchConfig:
         known = {entry.name for entry in self.scene}
         for entry in self.pool:
             if unknown := [n for n in (*entry.sources, *entry.targets) if n not in known]:
-                raise BenchError(f"pool {entry.name} names {unknown[0]!r}, which is no scene here")
+                raise BenchError(
+                    f"pool {entry.name} names {unknown[0]!r}, which is not a scene of this bench"
+                )
 
     def pools(self) -> dict[str, dict[str, tuple[str, ...]]]:
         """Sources of every target, by pool.
 
-        Two pools are there unless the file has its own of that name: `pool` leaves out one
-        scene at a time, `strict` the whole family of the target. Where fold models are
-        trained, `one-model` and `out-of-fold` are `pool` learned from training views, with
-        targets by the deployed model and by models that have not seen the view. A target
-        without a source left is left out.
+        Two pools always exist, unless the file redefines them: `pool` leaves out one scene at a
+        time, `strict` the whole family of the target. With fold models, `one-model` and
+        `out-of-fold` are `pool` learned from training views, with targets from the deployed
+        model and from models that have not seen the view. Targets without sources are dropped.
         """
         family = {entry.name: entry.family for entry in self.scene}
         names = tuple(family)
@@ -267,6 +271,6 @@ class BenchConfig:
         return dataclasses.replace(self.learn, **{k: v for k, v in own.items() if v is not None})
 
     def member_is_main(self) -> bool:
-        """Whether members are as large as the main model, so that it is one of them."""
+        """Whether members have the size of the main model, so that it is one of them."""
         same = self.members.resolution in (0, self.capture.resolution)
         return same and self.members.iterations == self.train.iterations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each job does: from photographs to a model, a certificate, its costs."""
+"""The work of each job: train a model, certify it, measure its latency."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from splatcert_bench.studies.make_study import fitted_model
 
 
 def train_model(model: Model) -> None:
-    """The main model of a scene, or one by another density rule."""
+    """Train the main model of a scene, or one with another density rule."""
     scene = model.bench.load(model.scene)
     if model.given is not None:
         refuse_other_views(model.given, scene, model)
@@ -44,37 +44,37 @@ def train_model(model: Model) -> None:
 
 
 def refuse_other_views(run: Path, scene: Scene, model: Model) -> None:
-    """A run that was trained on other photographs than this bench would train on."""
+    """Refuse a run that was trained on other photographs than this bench would use."""
     try:
         stored = read_json(run / "train.json", "training record")["request"]
     except (JsonError, KeyError, TypeError):
         raise BenchError(
-            f"{run} is no run of splatcert train: it has no usable train.json.\n"
-            "  Other models can be certified with splatcert certify; a bench needs runs."
+            f"{run} is not a run of splatcert train: it has no usable train.json.\n"
+            "  A bench requires such runs; use splatcert certify for other models."
         ) from None
     wanted = request_of(scene, model.config)
     for key in ("held_out_views", "training_views", "sizes"):
         if stored.get(key) != wanted[key]:
             raise BenchError(
-                f"{run} was trained on another split or resolution of {model.scene}: "
+                f"{run} was trained on a different split or resolution of {model.scene}: "
                 f"{key.replace('_', ' ')} differ.\n"
-                "  Set capture.holdout and capture.resolution as it was trained, or train again."
+                "  Set capture.holdout and capture.resolution to its values, or train again."
             )
     if (rule := stored.get("config", {}).get("density")) != model.density:
         raise BenchError(
-            f"{run} was trained with density rule {rule!r}, the main models of a bench with "
-            f"{model.density!r}.\n  Leave it out: the bench trains this scene itself."
+            f"{run} was trained with density rule {rule!r}, but the main models of a bench use "
+            f"{model.density!r}.\n  Remove the model entry, and the bench trains this scene itself."
         )
 
 
 def train_member(bench: Bench, scene: str, index: int) -> None:
-    """A member of the ensemble; its seed is its number."""
+    """Train a member of the ensemble; its seed is its index."""
     loaded = bench.load(scene, members=True)
     train(bench.member(scene, index), loaded, bench.member_config(index))
 
 
 def train_fold(bench: Bench, scene: str, index: int) -> None:
-    """A model that has not seen one fold of the training views."""
+    """Train a model without one fold of the training views."""
     loaded = bench.load(scene, members=True)
     folds = folds_of(loaded.training.names, bench.config.members.folds)
     left_out = [n for n, fold in zip(loaded.training.names, folds, strict=True) if fold == index]
@@ -87,7 +87,7 @@ def train_fold(bench: Bench, scene: str, index: int) -> None:
 
 
 def train(folder: Path, scene: Scene, config: TrainConfig) -> None:
-    """Go on with a run, or begin anew where its settings were others."""
+    """Resume a run, or start over if its settings differ."""
     run = TrainingRun(folder, scene, config)
     try:
         with run.opened():
@@ -100,7 +100,7 @@ def train(folder: Path, scene: Scene, config: TrainConfig) -> None:
 
 
 def certify_model(model: Model) -> None:
-    """Field, support, descriptors and per-view numbers: a certificate without a predictor."""
+    """Certify a model without a predictor: field, support, descriptors, per-view numbers."""
     config = model.bench.config
     scene = model.bench.load(model.scene)
     capture = Capture(
@@ -111,7 +111,7 @@ def certify_model(model: Model) -> None:
     )
     asked = CertifyConfig(field=config.field, splits=config.evaluate.splits)
     with catch_warnings():
-        simplefilter("ignore", CalibrationTooSmall)  # nobody is promised anything by it
+        simplefilter("ignore", CalibrationTooSmall)  # nobody relies on this certificate
         certificate = certify(
             capture,
             scale=PaperScale(),
@@ -123,10 +123,10 @@ def certify_model(model: Model) -> None:
 
 
 def fold_targets(model: Model) -> None:
-    """A scene's views with targets from models that have not seen them.
+    """Compute targets of a scene's views with models that have not seen them.
 
-    The shape is that of the deployed model, as it will be used; centre and residual are those
-    of the fold model, at its own resolution.
+    The shape comes from the deployed model, as it will be used; centre and residual come from
+    the fold model, at its own resolution.
     """
     bench = model.bench
     small, scene = bench.load(model.scene, members=True), bench.load(model.scene)
@@ -154,7 +154,7 @@ def fold_targets(model: Model) -> None:
 
 
 def time_model(model: Model) -> None:
-    """Latency of a query, as facts."""
+    """Measure the latency of a query."""
     scene = model.bench.load(model.scene)
     _, fitted = fitted_model(model, scene)
     study = model.bench.config.study

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The results page: figures, charts and the paper's own numbers."""
+"""The results page, its charts and its figures."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the charts show, as plain numbers: each is one function from a bench."""
+"""The charts as plain numbers, each a function of the studies of a bench."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Chart:
 
 
 def level_chart(bench: BenchStudies) -> Chart:
-    """View-event coverage against the level asked for (fig:validity-efficiency, a)."""
+    """View-event coverage against the requested level (fig:validity-efficiency, a)."""
     pooled, by_views = curve_points(bench)
     data = {
         "levels": [100 * float(gamma) for gamma in GAMMAS],
@@ -46,7 +46,7 @@ def level_chart(bench: BenchStudies) -> Chart:
         "views": _spread(by_views),
     }
     caption = (
-        f"View-event coverage of the 3DGS-U field at the level asked for, {len(pooled)} scenes, "
+        f"View-event coverage of the 3DGS-U field at the requested level, {len(pooled)} scenes, "
         f"m = {CURVE_SIZE}. Lines are means over scenes, bands their middle half. The dashed line "
         "is the level itself."
     )
@@ -102,7 +102,7 @@ def distribution_chart(bench: BenchStudies) -> Chart:
                 }
             )
     if not curves:
-        raise MissingError("no scene has kept its ratios")
+        raise MissingError("no scene stored its ratios")
     protocol = bench.protocol
     data = {
         "shares": _rounded(SHARES),
@@ -124,7 +124,7 @@ def distribution_chart(bench: BenchStudies) -> Chart:
 
 
 def coverage_chart(bench: BenchStudies) -> Chart:
-    """View-CP coverage of every scene and scale, and where theory puts it (thm:validity)."""
+    """View-CP coverage of every scene and scale, and its range in theory (thm:validity)."""
     main, alpha = bench.main, bench.protocol.alpha
     methods = main.somewhere("constant", *BASELINES, "a", "shape", "full")
     scenes = []
@@ -191,5 +191,5 @@ def _spread(points: np.ndarray) -> dict[str, list[float]]:
 
 
 def _rounded(values: np.ndarray) -> list[float]:
-    """Enough digits for a line on paper."""
+    """Round to enough digits for a printed line."""
     return [round(float(value), 5) for value in values]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Charts and pictures as PNG, all in one style. Needs Matplotlib, imported when it is used."""
+"""Charts and pictures as PNG, all in one style. Matplotlib is imported on first use."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class FigureError(InputError):
 
 
 def write_charts(folder: Path, charts: Sequence[Mapping[str, Any]]) -> None:
-    """Draw charts from their numbers; one that cannot be drawn leaves no file of any."""
+    """Draw charts from their numbers; if one cannot be drawn, no file is written."""
     with ExitStack() as drawn:
         for chart in charts:
             name = chart["name"]
@@ -67,12 +67,12 @@ def write_charts(folder: Path, charts: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _draw(axes: Axes, name: str, data: Mapping[str, Any]) -> None:
-    remedy = "Run splatcert bench again: it writes results.json anew."
+    remedy = "Run splatcert bench again to rewrite results.json."
     if name not in DRAWINGS:
         raise FigureError(f"there is no chart {name!r}, only {', '.join(DRAWINGS)}.\n  {remedy}")
     try:
         DRAWINGS[name](axes, data)
-    except UNUSABLE as error:  # the numbers are a file's, which others may have written
+    except UNUSABLE as error:  # the numbers come from a file, which may be damaged
         reason = repr(error)[:LONGEST_REASON]
         raise FigureError(
             f"the chart {name} cannot be drawn from its numbers: {reason}.\n  {remedy}"
@@ -102,7 +102,7 @@ def _draw_level(axes: Axes, data: Mapping[str, Any]) -> None:
         line = data[key]
         axes.fill_between(levels, line["low"], line["high"], color=colour, alpha=0.15, linewidth=0)
         axes.plot(levels, line["mean"], color=colour, marker="o", markersize=4, label=text)
-    axes.plot(levels, levels, color=MUTED, linestyle="--", linewidth=1, label="asked for")
+    axes.plot(levels, levels, color=MUTED, linestyle="--", linewidth=1, label="requested")
     axes.set(xlabel="level γ = 1 − α = 1 − β (%)", ylabel="view-event coverage (%)", ylim=(35, 101))
     axes.legend(loc="upper left")
 
@@ -142,7 +142,7 @@ def _draw_coverage(axes: Axes, data: Mapping[str, Any]) -> None:
                 linewidth=1, label=_text(point["label"]) if at == 0 else None,
             )  # fmt: skip
     axes.set_xticks(range(len(scenes)))
-    # A line a word: names of neighbours would run into each other.
+    # One line per word: names of neighbours would run into each other.
     names = [scene["scene"].replace("_", "\n") + f"\nm = {scene['m']}" for scene in scenes]
     axes.set_xticklabels(names, fontsize=8)
     axes.grid(axis="x", visible=False)
@@ -215,12 +215,12 @@ def _draw_row(
 
 
 def _widest(row: PanelRow) -> float:
-    """Top of a row's colours; a few pixels may lie above."""
+    """Top of a row's colour scale; a few pixels may lie above it."""
     return max(float(np.quantile(box.half_width, 0.995)) for box in row.boxes)
 
 
 def _text(label: str) -> str:
-    """A label as Matplotlib sets it: its fonts place our combining marks badly."""
+    """A label for Matplotlib, whose fonts place our combining marks badly."""
     return label.replace("b̃", r"$\tilde{b}$").replace("b̄", r"$\bar{b}$")
 
 
@@ -249,16 +249,16 @@ def _marked(render: NDArray[np.uint8], misses: NDArray[np.bool_]) -> NDArray[np.
 
 @contextmanager
 def _figure(size: tuple[float, float], path: Path) -> Iterator[Figure]:
-    """A figure in our style, saved at the end; nobody else's Matplotlib settings change.
+    """A figure in our style, saved at the end; Matplotlib's global settings stay unchanged.
 
-    The PNG names no program version, so that equal figures are equal bytes.
+    The PNG holds no program version, so equal figures are equal bytes.
     """
     try:
         import matplotlib
         from matplotlib.figure import Figure
     except ImportError:
         raise FigureError(
-            "figures need Matplotlib, which is not installed; all else is written.\n"
+            "figures require Matplotlib, which is not installed; everything else was written.\n"
             "  Install splatcert[figures], then run splatcert results."
         ) from None
     with matplotlib.rc_context():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The results page: a function of the stored JSON, so that page and numbers cannot part."""
+"""The results page: a function of the stored JSON, so page and numbers always agree."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ SECTIONS: Sequence[tuple[str, tuple[str, ...]]] = (
     ("GAVIS and packing", ("visibility", "packing")),
     ("Time", ("time-latency", "time-training")),
 )
-"""Tables and figures by name, in the order in which they are read."""
+"""Tables and figures by name, in reading order."""
 INTRODUCTION = """# Results
 
 <!-- Made by `splatcert results`. Do not edit: change the code or the numbers. -->
 
-Everything here comes out of `splatcert bench` and is computed from stored per-view numbers;
-good or bad, it is what came out. *Saving* is the share of the constant scale's half-width that
-a scale saves at the same coverage. Scenes are the units of every interval and test, because
-repeated splits of one scene reuse its views.
+Everything on this page was produced by `splatcert bench` and computed from stored per-view
+numbers; favourable or not, all of it is shown. *Saving* is the share of the constant scale's
+half-width that a scale saves at the same coverage. Scenes are the units of every interval and
+test, because repeated splits of one scene reuse its views.
 
 *Figures in italics and brackets are the paper's own*: FastGS trained for 30,000 iterations at
 the paper's resolution, ten members, times on an RTX 4090; means are over its 13 scenes unless a
-row says otherwise. Ours are at the settings below, so the two are not the same experiment."""
+row says otherwise. Ours use the settings below, so the two are not the same experiment."""
 
 
 def results_page(
     results: Mapping[str, Any], times: Mapping[str, Any] | None = None, figures: str = "figures"
 ) -> str:
-    """The page in Markdown; `figures` is where its pictures are, seen from it."""
+    """The page in Markdown; `figures` is the folder of its pictures, relative to the page."""
     timed = times or {"tables": [], "missing": {}, "machine": {}}
     tables = {t["name"]: table_from_plain(t) for t in [*results["tables"], *timed["tables"]]}
     pictures = {p["name"]: p for p in [*results["charts"], *results["pictures"]]}
@@ -79,7 +79,7 @@ def _picture(picture: Mapping[str, Any], figures: str) -> str:
 
 
 def _summary(tables: Mapping[str, Table], protocol: Mapping[str, Any]) -> str:
-    """The headline figures, picked out of the tables."""
+    """The headline figures, taken from the tables."""
     lines = []
     if "validity" in tables:
         rows = tables["validity"].rows
@@ -109,7 +109,7 @@ def _range(table: Table, rows: Sequence[Any], at: int) -> str:
 
 
 def _setting(results: Mapping[str, Any], times: Mapping[str, Any]) -> str:
-    """Levels, splits, what the bench was told, and the machine, in one small table."""
+    """Levels, splits, settings of the bench and the machine, in one small table."""
     protocol = results["protocol"]
     facts = {
         "levels": f"α = {protocol['alpha']}, β = {protocol['beta']}",
@@ -127,7 +127,7 @@ def _setting(results: Mapping[str, Any], times: Mapping[str, Any]) -> str:
 
 
 def _common_settings(studies: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """How the models were made: every value that occurs."""
+    """Settings of the models: every value that occurs."""
     found: dict[str, list[str]] = {"density rule": []}
     for study in studies:
         for name, value in [("density rule", study["backbone"]), *study["settings"].items()]:
@@ -150,17 +150,19 @@ def _missing(missing: Mapping[str, str]) -> str:
         f"- `{plain_cell(name)}`: {plain_cell(why.splitlines()[0])}"
         for name, why in sorted(missing.items())
     ]
-    return "\n".join(["## Not made", "", "From these studies could not be made:", "", *reasons])
+    return "\n".join(
+        ["## Not available", "", "These could not be computed from the studies:", "", *reasons]
+    )
 
 
 def _again(results: Mapping[str, Any]) -> str:
     told = results["settings"].get("config", "CONFIG")
-    return f"""## Make it again
+    return f"""## Reproduce
 
 ```
 splatcert bench {told}         # trains, measures, writes studies and these tables
-splatcert results FOLDER       # tables, figures and page again, from the stored studies
+splatcert results FOLDER       # rebuilds tables, figures and page from the stored studies
 ```
 
-Every number above is in `results.json`, with the values of every view and the hashes of what
-they were computed from."""
+Every number above is in `results.json`, with the values of every view and the hashes of its
+inputs."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the two qualitative figures show: renders, half-widths and misses, never a photograph."""
+"""The two qualitative figures: renders, half-widths and misses, never a photograph."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from splatcert_bench.tables.cells import label
 
 Map = NDArray[np.float64]
 PREFERRED = "playroom"
-"""The scene of the first figure, if it was studied: named before any result was seen."""
+"""The scene of the first figure, if it was studied; chosen before any result was seen."""
 SCENES = 3
 """Rows of the second figure."""
 
@@ -34,7 +34,7 @@ class Boxes:
     half_width: Map
     """[H, W]."""
     covered: float
-    """Share of the pixels that count inside their boxes."""
+    """Share of the counted pixels inside their boxes."""
     misses: NDArray[np.bool_]
     """[H, W]."""
 
@@ -50,7 +50,7 @@ class PanelRow:
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """A figure of rows, with mean widths over a scene's views beside them if given."""
+    """A figure of rows, with mean widths of a scene's views beside them if given."""
 
     name: str
     title: str
@@ -115,7 +115,7 @@ PANELS: Mapping[str, Callable[[BenchStudies], Panel]] = {
 
 
 def _pictured(bench: BenchStudies, views: int) -> tuple[Evidence, dict[str, list[ViewPicture]]]:
-    """The scenes with at least so many pictures, and the pictures by study."""
+    """The scenes with at least this many pictures, and the pictures by study."""
     pictured: dict[str, list[ViewPicture]] = {}
     for picture in bench.pictures:
         pictured.setdefault(picture.study, []).append(picture)
@@ -128,7 +128,7 @@ def _pictured(bench: BenchStudies, views: int) -> tuple[Evidence, dict[str, list
         )
     )
     if not evidence.studies:
-        raise MissingError(f"no scene has kept pictures of {views} views or more")
+        raise MissingError(f"no scene stored pictures of at least {views} views")
     return evidence, pictured
 
 
@@ -147,13 +147,13 @@ def _by_difficulty(
 def _multipliers(
     evidence: Evidence, study: Study, methods: Sequence[str], shown: Sequence[str]
 ) -> dict[str, float]:
-    """Thresholds of the first split in which no view that is shown calibrates."""
+    """Thresholds of the first split that calibrates on none of the shown views."""
     protocol = evidence.protocol
     splits = draw_splits(len(study), calibration_size(len(study)), 10_000, protocol.seed)
     places = [study.names.index(name) for name in shown]
     split = next((s for s in splits if not s[places].any()), None)
     if split is None:
-        raise MissingError(f"scene {study.scene}: no split leaves the views shown to the test")
+        raise MissingError(f"scene {study.scene}: every split calibrates on a view that is shown")
     return {
         m: threshold_of(evidence.scale(m, study).scores[split], protocol.alpha) for m in methods
     }
@@ -180,7 +180,7 @@ def _scale_map(evidence: Evidence, study: Study, picture: ViewPicture, method: s
 
 
 def _spread(studies: Sequence[Study], count: int) -> list[Study]:
-    """Up to so many studies, of as many families as possible."""
+    """Up to `count` studies, from as many families as possible."""
     seen: dict[str, int] = {}
     ranked = []
     for study in studies:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From studies to results: every table and chart in one JSON file, and what is made of it.
+"""From studies to results: every table and chart in one JSON file, and the files built from it.
 
-`results.json` depends on the studies alone, so equal studies give equal bytes. Times, and
-the machine they were measured on, are in `times.json`.
+`results.json` depends only on the studies, so equal studies give equal bytes. Times, and the
+machine they were measured on, are in `times.json`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ RESULTS, TIMES_FILE = "results.json", "times.json"
 MAX_BYTES = 1 << 28
 """Largest file of results that is read."""
 TIMED = ("latency.", "seconds.")
-"""Facts that another run would give otherwise."""
+"""Facts that differ from run to run."""
 Made = TypeVar("Made", Table, Chart, Panel)
 
 
@@ -51,7 +51,7 @@ def write_results(
     machine: Mapping[str, object],
     protocol: Protocol | None = None,
 ) -> None:
-    """Make everything of a bench: JSON, Markdown and LaTeX tables, figures, and the page."""
+    """Write all results of a bench: JSON, Markdown and LaTeX tables, figures and the page."""
     bench = BenchStudies(tuple(studies), ratios, tuple(pictures), protocol or Protocol())
     results, times = make_results(bench, settings), make_times(bench, machine)
     write_json(folder / RESULTS, results)
@@ -60,7 +60,7 @@ def write_results(
 
 
 def compute_again(folder: Path) -> dict[str, Any]:
-    """Everything of a bench again from its stored studies; times stay as they were measured."""
+    """Recompute all results of a bench from its stored studies; measured times are kept."""
     earlier = read_results(folder)
     keys = {str(study["key"]) for study in earlier["studies"]} | set(earlier["missing"])
     bench = read_studies(folder / "studies", _protocol(earlier["protocol"]), keys)
@@ -87,7 +87,7 @@ def publish(folder: Path, page: Path) -> None:
 
 
 def read_results(folder: Path) -> dict[str, Any]:
-    """What a bench has stored, refused unless page, tables and figures can be made of it."""
+    """Read the results of a bench; refused unless page, tables and figures can be built."""
     content = read_json(folder / RESULTS, "results")
     with _usable(folder / RESULTS, "results"):
         _protocol(content["protocol"])
@@ -98,7 +98,7 @@ def read_results(folder: Path) -> dict[str, Any]:
 
 
 def read_times(folder: Path) -> dict[str, Any]:
-    """Tables that show a time, if any were measured."""
+    """Read the tables of times, if any were measured."""
     content: dict[str, Any] = {"machine": {}, "tables": [], "missing": {}}
     if not (folder / TIMES_FILE).is_file():
         return content
@@ -112,7 +112,7 @@ def read_times(folder: Path) -> dict[str, Any]:
 
 @contextmanager
 def _usable(path: Path, kind: str) -> Iterator[None]:
-    """Refuse content that cannot be used as what it says it is."""
+    """Refuse content that cannot be used."""
     try:
         yield
     except UNUSABLE as error:
@@ -124,7 +124,7 @@ def _usable(path: Path, kind: str) -> Iterator[None]:
 
 
 def make_results(bench: BenchStudies, settings: Mapping[str, str]) -> dict[str, Any]:
-    """All that follows from the studies, as plain values."""
+    """All results of the studies, as plain values."""
     small = [study for study in bench.studies if too_small(study)]
     missing = {study.key: f"has only {len(study)} held-out views" for study in small}
     tables = _make(TABLES, bench, missing)
@@ -145,7 +145,7 @@ def make_results(bench: BenchStudies, settings: Mapping[str, str]) -> dict[str, 
 
 
 def make_times(bench: BenchStudies, machine: Mapping[str, object]) -> dict[str, Any]:
-    """The tables that show a time, and the machine that gave it."""
+    """The tables of times, and the machine they were measured on."""
     missing: dict[str, str] = {}
     tables = _make(TIMES, bench, missing)
     return {
@@ -168,7 +168,7 @@ def write_tables(folder: Path, tables: Sequence[Any]) -> None:
 def write_figures(
     folder: Path, results: Mapping[str, Any], bench: BenchStudies | None = None
 ) -> None:
-    """Draw every chart from its numbers and, if their maps are there, the pictures."""
+    """Draw every chart from its numbers and, if their maps are given, the pictures."""
     from splatcert_bench.site.figures import write_charts, write_panel
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -179,7 +179,7 @@ def write_figures(
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write plain values, in a form that differs little when they do."""
+    """Write plain values in a form that gives small diffs."""
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
     write_text_whole(path, _short_lists(text) + "\n")
@@ -196,7 +196,7 @@ def read_json(path: Path, kind: str) -> dict[str, Any]:
     if found != (f"splatcert {kind}", VERSION):
         raise ArtefactError(
             f"{path} holds {str(found)[:LONGEST_REASON]}, not {kind} of version {VERSION}.\n"
-            "  Give a folder that this version of splatcert bench has written."
+            "  Pass a folder written by this version of splatcert bench."
         )
     return content
 
@@ -204,7 +204,7 @@ def read_json(path: Path, kind: str) -> dict[str, Any]:
 def _write_all(
     folder: Path, results: dict[str, Any], times: dict[str, Any], bench: BenchStudies
 ) -> None:
-    """Tables, page and, last because they need Matplotlib, figures."""
+    """Write tables, page and, last because they require Matplotlib, figures."""
     write_tables(folder / "tables", [*results["tables"], *times["tables"]])
     write_text_whole(folder / "results.md", results_page(results, times, figures="figures"))
     write_figures(folder / "figures", results, bench)
@@ -215,7 +215,7 @@ def _make(
     bench: BenchStudies,
     missing: dict[str, str],
 ) -> list[Made]:
-    """What can be made; for the rest, why not."""
+    """What can be made; `missing` gets the reasons for the rest."""
     made = []
     for name, maker in makers.items():
         try:
@@ -243,7 +243,7 @@ def _protocol(plain: Mapping[str, Any]) -> Protocol:
 
 
 def _plain_study(bench: BenchStudies, study: Study) -> dict[str, Any]:
-    """What a study is of, and the numbers of every view that the main tables use."""
+    """The identity of a study, and the per-view numbers that the main tables use."""
     evidence = bench.evidence(study.backbone, study.centre)
     methods = evidence.somewhere("constant", "gsu", "gavis", "ensemble", "a", "shape", "full")
     scales = {m: evidence.scale(m, study) for m in methods if evidence.can(m, study)}
@@ -273,7 +273,7 @@ def _plain_study(bench: BenchStudies, study: Study) -> dict[str, Any]:
 
 
 def _short_lists(text: str) -> str:
-    """Lists of numbers and words on one line each: a row a line, not a number a line."""
+    """Lists of numbers and words on one line each, for one line per row."""
     return re.sub(r"\[\s*([^\[\]{}]*?)\s*\]", _one_line, text)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The paper's identities, checked on numbers that were measured from maps, not derived.
+"""The paper's identities, checked on numbers that were measured on maps.
 
-The left-hand sides use scores and means of the deployed scale a b~, pixel by pixel; the
-right-hand sides only the log error of the view factor, delta = log(a / a*).
+Left-hand sides use scores and means of the deployed scale a b~, pixel by pixel. Right-hand
+sides use only the log error of the view factor, delta = log(a / a*).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Audit:
-    """One scene: largest relative errors over all splits and views, and mean factors."""
+    """Largest relative errors of one scene over all splits and views, and mean factors."""
 
     threshold: float
     """q = exp(-delta_(j)) (eq:exact-width)."""
@@ -41,7 +41,7 @@ class Audit:
     ratio: float
     """Mean width over the oracle's; mean over splits."""
     rank: int
-    """j, the place of the calibration error that sets the width."""
+    """j, the rank of the calibration error that sets the width."""
 
 
 def audit(evidence: Evidence, study: Study) -> Audit:
@@ -53,7 +53,7 @@ def audit(evidence: Evidence, study: Study) -> Audit:
     shape = scales.map_scale(study, scales.SHAPE, prediction.lambda_b, protocol.beta)
     oracle, factors = shape.scores, scales.view_factors(prediction)
     if not (oracle > 0).all():
-        raise MissingError(f"scene {study.scene} has a view without error, and log a* with it")
+        raise MissingError(f"scene {study.scene} has a view without error, so log a* is not finite")
 
     measured = split_thresholds(
         prediction.scores[:, study.beta_index(protocol.beta)], protocol.alpha, splits
@@ -86,12 +86,12 @@ def audit(evidence: Evidence, study: Study) -> Audit:
 
 
 def low_rank(views: int, alpha: Fraction) -> int:
-    """Place j = floor((m + 1) alpha) from below: rank k counted from the other end."""
+    """Rank j = floor((m + 1) alpha) from below, which is rank k from above."""
     return views + 1 - outer_rank(views, alpha)
 
 
 def low_order_statistic(values: Array, alpha: Fraction, splits: NDArray[np.bool_]) -> Array:
-    """The j-th smallest calibration value of every split, by sorting: not View-CP's code."""
+    """The j-th smallest calibration value of every split, sorted independently of View-CP."""
     return np.array([np.sort(values[s])[low_rank(int(s.sum()), alpha) - 1] for s in splits])
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scales that are compared, each from a study's numbers: view scores and means."""
+"""The compared scales, each as view scores and means from a study."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FLAT = Fraction(0)
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """A positive scale map as View-CP and the width see it, at one beta."""
+    """A positive scale map at one beta, reduced to what View-CP and the width use."""
 
     scores: Array
     """R_v(s), [V]."""
@@ -40,12 +40,12 @@ def factor_scale(study: Study, factors: Array, lambda_b: Fraction, beta: Fractio
 
 
 def constant_scale(study: Study, beta: Fraction) -> Scale:
-    """One everywhere: what every saving is measured against."""
+    """The constant scale, against which every saving is measured."""
     return map_scale(study, SHAPE, FLAT, beta)
 
 
 def oracle_scale(study: Study, lambda_b: Fraction, beta: Fraction) -> Scale:
-    """The factor each view would have needed: no predictor can save more at this shape."""
+    """The factor that each view requires; no predictor can save more with this shape."""
     return factor_scale(study, oracle_factors(study, lambda_b, beta), lambda_b, beta)
 
 
@@ -60,5 +60,5 @@ def view_factors(prediction: Prediction) -> Array:
 
 
 def magnitudes(study: Study, weight: Fraction) -> Array:
-    """What the raw field says of a whole view, without its shape, [V]."""
+    """The magnitude of the raw field per view, without its shape, [V]."""
     return view_factor(study.field_means, unit_of(study.field_means), weight)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Studies under one protocol: scales by name, each calibrated and tested on repeated splits.
 
-Shrinkages, and the concentration of GAVIS, are chosen by width on the source scenes that the
-target's predictor was learned on, so no label of the target chooses anything.
+Shrinkages, and the concentration of GAVIS, are chosen by width on the source scenes of the
+target's predictor, so no label of the target influences a choice.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MAGNITUDE = "magnitude"
 
 
 class MissingError(InputError):
-    """Something a table needs and these studies do not have; the message says what."""
+    """Studies that lack something a table requires; the message says what."""
 
 
 @dataclass(frozen=True)
@@ -45,14 +45,14 @@ class Protocol:
     beta: Fraction = Fraction(1, 10)
     splits: int = 200
     native_splits: int = 100
-    """For the readings of tab:validity."""
+    """Number of splits for tab:validity."""
     seed: int = 0
     resamples: int = 10_000
 
 
 @dataclass(frozen=True)
 class At:
-    """Where a scale is evaluated, if not at the protocol's own levels and calibration size."""
+    """Levels and calibration size of an evaluation. Default: the protocol's."""
 
     alpha: Fraction | None = None
     beta: Fraction | None = None
@@ -69,7 +69,7 @@ class Choice:
     map: str
     weight: Fraction
     width: float
-    """Mean over the scenes of the width relative to the constant scale."""
+    """Width relative to the constant scale, averaged over scenes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class Evidence:
     sources: Mapping[str, Study]
     """By scene."""
     pool: str = "pool"
-    """Whose predictor gives the view factors."""
+    """Pool whose predictor gives the view factors."""
     protocol: Protocol = field(default_factory=Protocol)
 
     @property
@@ -94,21 +94,21 @@ class Evidence:
         return Evidence(kept, self.sources, self.pool, self.protocol)
 
     def by(self, pool: str) -> Evidence:
-        """The scenes for which another pool's predictor was learned, with that one."""
+        """The scenes with a predictor from another pool, using that predictor."""
         kept = tuple(study for study in self.studies if pool in study.predictions)
         if not kept:
-            raise MissingError(f"no scene has view factors by the pool {pool!r}")
+            raise MissingError(f"no scene has view factors from the pool {pool!r}")
         return Evidence(kept, self.sources, pool, self.protocol)
 
     def having(self, *methods: str) -> Evidence:
-        """Only the scenes on which all of these scales can be formed."""
+        """Only the scenes that have all of these scales."""
         found = self.where(lambda study: all(self.can(method, study) for method in methods))
         if not found.studies:
             raise MissingError(f"no scene has all of: {', '.join(methods)}")
         return found
 
     def can(self, method: str, study: Study) -> bool:
-        """Whether a scale can be formed on a scene."""
+        """Whether a scene has a scale."""
         try:
             self.scale(method, study)
         except InputError:
@@ -116,15 +116,15 @@ class Evidence:
         return True
 
     def somewhere(self, *methods: str) -> list[str]:
-        """Those of the methods that some scene has."""
+        """The methods that at least one scene has."""
         return [m for m in methods if any(self.can(m, study) for study in self.studies)]
 
     def prediction(self, study: Study) -> Prediction:
-        """View factors by this evidence's pool."""
+        """View factors from this evidence's pool."""
         return study.prediction(self.pool)
 
     def scale(self, method: str, study: Study, beta: Fraction | None = None) -> Scale:
-        """A scale by name: one of FACTORED, the magnitude, a map, or a map's best variant."""
+        """A scale by name: one in FACTORED, the magnitude, a map, or a map's best variant."""
         level = self.protocol.beta if beta is None else beta
         if method in FACTORED:
             return FACTORED[method](study, self.prediction(study), level)
@@ -132,7 +132,7 @@ class Evidence:
         return candidate(study, chosen.map, chosen.weight, level)
 
     def choice(self, method: str, study: Study) -> Choice:
-        """The map and shrinkage that a method has on a target."""
+        """The map and shrinkage chosen for a method on a target."""
         sources = [self.sources[s] for s in self.prediction(study).sources if s in self.sources]
         return choose(sources, variants(study, method), self.protocol)
 
@@ -143,16 +143,16 @@ class Evidence:
         return evaluate(self.scale(method, study, at.beta), self.protocol, alpha, size)
 
     def saving(self, method: str, study: Study, at: At = AS_PROTOCOL) -> float:
-        """Per cent of the constant scale's width that a scale saves on a scene."""
+        """Percentage of the constant scale's width that a scale saves on a scene."""
         widths = [self.outcome(name, study, at).mean_width for name in (method, "constant")]
         return 100 * saving(*widths)
 
     def savings(self, method: str, at: At = AS_PROTOCOL) -> Array:
-        """The same for every scene, in order, [scenes]."""
+        """Savings of every scene, in order, [scenes]."""
         return np.array([self.saving(method, study, at) for study in self.studies])
 
     def coverages(self, method: str, at: At = AS_PROTOCOL) -> Array:
-        """Per cent of test views covered, mean over splits, by scene."""
+        """Percentage of test views covered, averaged over splits, by scene."""
         return np.array([100 * self.outcome(method, study, at).coverage for study in self.studies])
 
 
@@ -169,7 +169,7 @@ FACTORED: Mapping[str, Callable[[Study, Prediction, Fraction], Scale]] = {
     ),
     "oracle": lambda study, prediction, beta: scales.oracle_scale(study, prediction.lambda_b, beta),
 }
-"""Scales made of a predictor's factor and shrinkages, by name."""
+"""Scales built from a predictor's factor and shrinkages, by name."""
 
 
 def candidate(study: Study, name: str, weight: Fraction, beta: Fraction) -> Scale:
@@ -183,7 +183,7 @@ def candidate(study: Study, name: str, weight: Fraction, beta: Fraction) -> Scal
 def evaluate(scale: Scale, protocol: Protocol, alpha: Fraction, calibration: int) -> SplitEstimate:
     """A scale on the protocol's splits."""
     if calibration < views_needed(alpha):
-        raise MissingError(f"{calibration} calibration views have no finite threshold at {alpha}")
+        raise MissingError(f"{calibration} calibration views give no finite threshold at {alpha}")
     splits = _splits(scale.scores.size, calibration, protocol.splits, protocol.seed)
     return evaluate_splits(scale.scores, scale.means, alpha, splits)
 
@@ -191,8 +191,11 @@ def evaluate(scale: Scale, protocol: Protocol, alpha: Fraction, calibration: int
 def choose(sources: Sequence[Study], names: Sequence[str], protocol: Protocol) -> Choice:
     """The map and shrinkage with the least mean relative width on source scenes.
 
-    Every candidate is scored once on the whole pool: a mean of per-scene minima could fall
-    between grid points.
+    Every candidate is scored once on the whole pool, because a mean of per-scene minima could
+    fall between grid points. The rule here is the first minimum among the candidates, every map
+    at every shrinkage. `splatcert.difficulty.learn` chooses a predictor's shrinkages by another
+    rule: at each lambda_b the firmest ridge whose width is within 0.005 of the narrowest, then
+    the narrowest of those. Sharing one rule would change published tables.
     """
     known = [s for s in sources if all(name == MAGNITUDE or name in s.maps for name in names)]
     if not known:
@@ -225,7 +228,7 @@ def _relative_width(study: Study, name: str, weight: Fraction, protocol: Protoco
 
 
 def variants(study: Study, method: str) -> list[str]:
-    """The map of that name, or those that differ from it by a parameter.
+    """The map of that name, or the maps that differ from it only by a parameter.
 
     gavis-16 and gavis-64 are variants of gavis, gavis-64-pv is one of gavis-pv.
     """

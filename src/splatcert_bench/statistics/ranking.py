@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How well a map ranks the pixels of one view by their error (tab:ranking).
 
-Only the order of the map's values enters: a factor that is the same for all pixels of a view
-changes none of these numbers (lem:nullspace).
+Only the order of the map's values matters: a factor shared by all pixels of a view changes
+none of these numbers (lem:nullspace).
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 
 STEPS = 100
 MOST_REMOVED = 0.999
-"""Share of the pixels that the last step leaves out."""
+"""Share of the pixels that the last step removes."""
 Array = NDArray[np.float64]
 
 
 def ause(residual: ArrayLike, uncertainty: ArrayLike) -> float:
-    """Area between two sparsification curves of one view, 0 for a perfect order.
+    """Area between two sparsification curves of one view, 0 for a perfect ranking.
 
-    At each of 100 steps the pixels of the largest uncertainty, or of the largest error, are
-    left out and the mean error of the rest is taken, over that of all pixels. Zero where
-    there is no error at all.
+    At each of 100 steps the pixels with the largest uncertainty, or with the largest error, are
+    removed, and the mean error of the rest is divided by that of all pixels. Zero if the view
+    has no error at all.
     """
     error = np.asarray(residual, dtype=np.float64).ravel()
     total = float(error.mean())

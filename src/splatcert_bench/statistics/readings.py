@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Three readings of one map: at its word, pooled over pixels, and by views (tab:validity).
+"""Three readings of one map: uncalibrated, pooled over pixels, and by views (tab:validity).
 
-All from counts of rounded ratios (see `ratios`), so that the three are compared on exactly
-the same numbers, and any level can be asked for.
+All use counts of rounded ratios (see `studies.counts`), so the three are compared on exactly the
+same numbers, at any level.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Coverage:
-    """What a reading covers on the test views of every split."""
+    """Coverage of a reading on the test views of every split."""
 
     inside: NDArray[np.int64]
     """Pixels inside their boxes, [splits, V]."""
@@ -34,12 +34,12 @@ class Coverage:
 
     @property
     def pixel_coverage(self) -> float:
-        """Share of test pixels inside, mean over splits."""
+        """Share of test pixels inside, averaged over splits."""
         return float(np.mean((self.inside * self.test).sum(1) / (self.pixels * self.test).sum(1)))
 
     @property
     def view_coverage(self) -> float:
-        """Share of test views with enough pixels inside, mean over splits."""
+        """Share of test views with enough pixels inside, averaged over splits."""
         return float(np.mean((self._enough & self.test).sum(1) / self.test.sum(1)))
 
     @property
@@ -59,9 +59,9 @@ class Coverage:
 
 
 def cumulative(counts: Counts, factors: Array | None = None) -> NDArray[np.int64]:
-    """Pixels whose ratio is at most each edge, [V, BINS], after dividing a view's ratios by a_v.
+    """Number of pixels with a ratio up to each edge, [V, BINS], ratios divided by a_v first.
 
-    The division moves a view's counts by whole steps, rounded so that no ratio gets smaller.
+    The division shifts a view's counts by whole steps, rounded so that no ratio gets smaller.
     """
     summed = np.cumsum(counts, axis=1, dtype=np.int64)
     if factors is None:
@@ -102,5 +102,5 @@ def native_coverage(
     beta: Fraction,
     splits: NDArray[np.bool_],
 ) -> Coverage:
-    """The raw map taken at its word: no calibration at all."""
+    """The raw map without any calibration."""
     return Coverage(np.broadcast_to(inside, splits.shape), pixels, ~splits, beta)

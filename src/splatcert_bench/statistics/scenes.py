@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statistics over scenes: the only units whose number says something about a new scene.
+"""Statistics over scenes, the only units that say something about a new scene.
 
-Splits of one scene reuse its views. So intervals resample scenes, and tests count them.
+Splits of one scene reuse its views, so intervals resample scenes and tests count them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LEVEL = 0.95
 
 
 class SceneError(InputError):
-    """Numbers of scenes that cannot be compared."""
+    """Per-scene numbers that cannot be compared."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,13 @@ class Comparison:
     gap: Mean
     wins: int
     scenes: int
-    """Scenes that differ at all, as the sign test counts them."""
+    """Scenes with any difference, as the sign test counts them."""
     p: float
     """Exact two-sided sign test; 1 if no scene differs."""
 
 
 def mean_over_scenes(values: ArrayLike, resamples: int = RESAMPLES, seed: int = 0) -> Mean:
-    """Mean of one number a scene, with the 95% percentile interval of resampled scenes."""
+    """Mean of one number per scene, with the 95% percentile interval of resampled scenes."""
     known = _numbers(values)
     low, high = np.quantile(_resampled_means(known, resamples, seed), _tails())
     return Mean(float(known.mean()), float(low), float(high), known.size)
@@ -62,7 +62,7 @@ def compare(ours: ArrayLike, theirs: ArrayLike, resamples: int = RESAMPLES) -> C
 
 
 def sign_test(wins: int, scenes: int) -> float:
-    """Probability, if either side were as likely to win, of a result at least as uneven."""
+    """Probability of a result at least as uneven if both sides were equally likely to win."""
     return float(binomtest(wins, scenes, 0.5).pvalue) if scenes else 1.0
 
 
@@ -78,5 +78,5 @@ def _tails() -> tuple[float, float]:
 def _numbers(values: ArrayLike) -> NDArray[np.float64]:
     known = np.asarray(values, dtype=np.float64)
     if known.ndim != 1 or not known.size or not np.isfinite(known).all():
-        raise SceneError(f"one finite number a scene is expected, got {known.tolist()!r:.80}")
+        raise SceneError(f"expected one finite number per scene, got {known.tolist()!r:.80}")
     return known

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The query batch of a study: pictures and maps of every held-out view, and no label.
+"""The query batch of a study: renders and maps of every held-out view, without labels.
 
-Whatever sets a scale is done here: the maps, and the one constant a scene that each is
-divided by (eq:baseline-normalization). Its hash is taken before any label is handed out.
+Everything that sets a scale happens here: the maps, and the constant per scene that divides
+each of them (eq:baseline-normalization). The batch is hashed before any label is opened.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from splatcert_bench.baselines.gsu import ResidualMap
 from splatcert_bench.baselines.named import BaselineError
 
 FIELD = "gsu"
-"""The residual field b, of which our shape is made; every study has it."""
+"""The residual field b, which our shape is computed from; every study has it."""
 ENSEMBLE = "ensemble"
 MODEL, ENSEMBLE_MEAN = "model", "ensemble-mean"
-"""What boxes are put around."""
+"""Centres of the boxes."""
 
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """One held-out view as it is rendered."""
+    """One held-out view, rendered."""
 
     centre: Tensor
     """[H, W, 3], in [0, 1]."""
     maps: Mapping[str, Tensor]
     """Positive, [H, W], by name."""
     means: Mapping[str, float]
-    """Of each map over the whole image."""
+    """Mean of each map over the whole image."""
     descriptor: NDArray[np.float64]
 
 
@@ -54,15 +54,15 @@ class Batch:
     views: Mapping[str, Shown]
     """By name, in order."""
     readings: Mapping[str, Reading | None]
-    """What each map claims to be."""
+    """What each map means without calibration."""
 
     def units(self) -> dict[str, float]:
-        """c_U of every map: the mean over views of its mean in a view."""
+        """c_U of every map: its mean within each view, averaged over views."""
         first = next(iter(self.views.values()))
         return {n: unit_of(view.means[n] for view in self.views.values()) for n in first.maps}
 
     def hash(self) -> str:
-        """One hash over every picture and map."""
+        """One hash over every render and map."""
         return joint_hash(
             map_hash(tensor)
             for view in self.views.values()
@@ -76,7 +76,7 @@ def queries(scene: Scene) -> list[QueryView]:
 
 
 def query_batch(scene: Scene, fitted: Fitted, baselines: Mapping[str, Baseline]) -> Batch:
-    """Render every held-out camera with every method, around the model's own picture."""
+    """Render every held-out camera with every method, around the model's own render."""
     views = {view.name: _show(view, fitted, baselines) for view in queries(scene)}
     readings: dict[str, Reading | None] = {FIELD: ResidualMap.reading}
     readings |= {name: getattr(one, "reading", None) for name, one in baselines.items()}
@@ -88,7 +88,7 @@ def _show(view: QueryView, fitted: Fitted, baselines: Mapping[str, Baseline]) ->
     maps = {FIELD: query.field.cpu()}
     for name, baseline in baselines.items():
         maps[name] = _checked(name, view, baseline.map(view.camera).cpu())
-    # The field's mean is the one that certificates divide by, to the last bit.
+    # Exactly the mean that certificates divide the field by.
     means = means_of(maps) | {FIELD: query.field_mean}
     return Shown(query.center.cpu(), maps, means, query.descriptor)
 
@@ -99,7 +99,7 @@ def means_of(maps: Mapping[str, Tensor]) -> dict[str, float]:
 
 
 def _checked(name: str, view: QueryView, values: Tensor) -> Tensor:
-    """A map that can be a scale; a baseline of somebody's own may return anything."""
+    """Check that a map can be a scale; a user's own baseline may return anything."""
     size = view.camera.height, view.camera.width
     good = (values > 0) & values.isfinite()
     if tuple(values.shape) != size or not bool(good.all()):
@@ -107,16 +107,16 @@ def _checked(name: str, view: QueryView, values: Tensor) -> Tensor:
         raise BaselineError(
             f"the map {name!r} of view {view.name!r} has shape {list(values.shape)} and {bad} "
             f"values that are not positive and finite; expected {list(size)} and none.\n"
-            "  Correct its map method; a small floor such as 1e-3 keeps a map positive."
+            "  Correct its map method; a small floor such as 1e-3 keeps the map positive."
         )
     return values.float()
 
 
 def around_ensemble_mean(scene: Scene, batch: Batch, ensemble: Ensemble) -> Batch:
-    """The batch with the members' mean picture as its centre, at the members' resolution.
+    """The batch with the members' mean render as its centre, at the members' resolution.
 
-    The predictive-centre control: our shape and the ensemble's deviation around one and the
-    same picture. Where members are smaller than the main model, the field is averaged down.
+    The predictive-centre control: our shape and the ensemble's deviation around the same image.
+    If members are smaller than the main model, the field is averaged down.
     """
     views = {}
     for view in queries(scene):
@@ -131,7 +131,7 @@ def around_ensemble_mean(scene: Scene, batch: Batch, ensemble: Ensemble) -> Batc
 
 
 def shrunk(image: Tensor, size: tuple[int, int]) -> Tensor:
-    """An image [H, W] or [H, W, C] averaged down to fewer pixels; itself where it has them."""
+    """An image [H, W] or [H, W, C] averaged down to `size`; unchanged if it already has it."""
     if tuple(image.shape[:2]) == size:
         return image
     planes = image[None, None] if image.ndim == 2 else image.permute(2, 0, 1)[None]

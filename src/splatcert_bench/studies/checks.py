@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts of a model that need no label: exact packing, and whether visibility has directions."""
+"""Facts about a model that require no label: packing, visibility by direction and latency."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from splatcert_bench.baselines.gavis import KAPPAS, VisibilityField
 from splatcert_bench.studies.study import DIRECTIONS
 
 PASS = 3
-"""Channels of one pass of a renderer that knows colours only."""
+"""Channels per pass of a renderer for colours only."""
 
 
 def separate_passes(view: View, values: Tensor) -> Tensor:
-    """The same channels, three at a time."""
+    """Composite the same channels, three at a time."""
     parts = [view.composite(part.contiguous()) for part in values.split(PASS, dim=1)]
     return torch.cat(parts, dim=2)
 
@@ -56,10 +56,10 @@ def _difference(a: Tensor, b: Tensor) -> float:
 
 
 def visibility_facts(scene: Scene, fitted: Fitted, seed: int = 0) -> dict[str, float]:
-    """Mean visibility of what is seen, along four kinds of directions.
+    """Mean visibility of the visible Gaussians, along four kinds of directions.
 
-    Gaussians count by their weight in the picture. Random and opposite directions replace
-    those of training views; as many training views are taken as there are held-out ones.
+    Gaussians are weighted by their share of the image. Random and opposite directions replace
+    those of training views; about as many training views are used as there are held-out ones.
     """
     splats = fitted.observed.splats
     fields = {kappa: VisibilityField(fitted.visibility, kappa) for kappa in KAPPAS}
@@ -96,13 +96,13 @@ def _turned(kind: str, towards: Tensor, random: torch.Generator) -> Tensor:
 
 
 TEN = 10
-"""Models of the ensemble that is timed."""
+"""Number of models in the timed ensemble."""
 PASSES = ((0, 3), (3, 6), (6, 9), (9, 10))
 """Channels of a query, three at a time."""
 
 
 def measure_latency(fitted: Fitted, cameras: Sequence[Camera], repeats: int) -> dict[str, float]:
-    """Median seconds of one query, over cameras and repeats, and how large the picture is."""
+    """Median seconds per query, over cameras and repeats, and the size of the image."""
     found: dict[str, list[float]] = {}
     for camera in cameras:
         ways = _ways(fitted, camera)
@@ -131,8 +131,8 @@ def _ways(fitted: Fitted, camera: Camera) -> Mapping[str, Callable[[], object]]:
         view.composite(view.colours())
 
     def four_passes() -> None:
-        # Each pass is a call of a renderer: it projects and sorts again, as published code does.
-        # What a Gaussian carries is given for nothing here, except its colour.
+        # Each pass calls the renderer, which projects and sorts again, as published code does.
+        # The values of the Gaussians, except colours, are given and not timed.
         colour()
         for first, last in PASSES[1:]:
             view = open_view(splats, camera, fitted.backend)

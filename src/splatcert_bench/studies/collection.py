@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All studies of a bench together: every backbone, every centre, every scene."""
+"""All studies of a bench: every backbone, every centre, every scene."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from splatcert_bench.studies.study_file import load_study
 MODEL = "model"
 """The centre of the main results: one model's render."""
 FAMILIES = ("Tanks & Temples", "Deep Blending", "Mip-NeRF 360")
-"""The paper's, in its order; others follow."""
+"""The paper's families in its order; others come after them."""
 
 
 @dataclass(frozen=True, eq=False)
 class BenchStudies:
-    """What the tables are made from."""
+    """The input of every table."""
 
     studies: tuple[Study, ...]
     ratios: Mapping[str, RatioCounts] = field(default_factory=dict)
-    """By key of the study."""
+    """By key of study."""
     pictures: tuple[ViewPicture, ...] = ()
     protocol: Protocol = field(default_factory=Protocol)
 
@@ -39,8 +39,8 @@ class BenchStudies:
     def evidence(self, backbone: str | None = None, centre: str = MODEL) -> Evidence:
         """The studies of one density rule and centre.
 
-        Choices are always made on studies of the main ones: another backbone or centre takes
-        over what was chosen, as it takes over the predictor.
+        Shrinkages are always chosen on studies of the main backbone and centre: other ones
+        inherit the choice, as they inherit the predictor.
         """
         rule = backbone or self.backbone
         chosen = self._of(rule, centre)
@@ -57,10 +57,10 @@ class BenchStudies:
     def counts(self, study: Study) -> RatioCounts:
         """Counted ratios of a study."""
         if study.key not in self.ratios:
-            raise MissingError(f"the ratios of study {study.key} were not kept")
+            raise MissingError(f"the ratios of study {study.key} were not stored")
         counts = self.ratios[study.key]
         if any(len(counted) != len(study) for counted in counts.maps.values()):
-            raise MissingError(f"the ratios of study {study.key} are of other views")
+            raise MissingError(f"the ratios of study {study.key} do not match its views")
         return counts
 
     def _of(self, backbone: str, centre: str) -> tuple[Study, ...]:
@@ -79,9 +79,9 @@ def _order(study: Study) -> tuple[int, str, str]:
 
 
 def read_studies(folder: Path, protocol: Protocol, keys: Collection[str]) -> BenchStudies:
-    """The studies of these keys in a folder, with their ratios and pictures beside them.
+    """Load the studies with these keys, and their ratios and pictures, from a folder.
 
-    Others in it are of scenes that the bench no longer lists.
+    Other files in it belong to scenes that the bench no longer lists.
     """
     listed = tuple(f"{key}." for key in keys)
     every = [path for path in sorted(folder.glob("*.npz")) if path.name.startswith(listed)]

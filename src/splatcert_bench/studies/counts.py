@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many pixels of a view any multiplier covers, from counts instead of pixels.
+"""Stored ratios and images of a study: how many pixels a multiplier covers, without the pixels.
 
-Pooled calibration and the distribution of within-view coverage need all ratios r / s. A
-ratio is rounded up to the next of 256 steps to an octave and counted. Pooling the rounded
-ratios is again conformal, with a threshold at most 0.3% above that of the exact ones.
+Pooled calibration and the distribution of within-view coverage require all ratios r / s. Each
+ratio is rounded up to the next of 256 steps per octave and counted. Pooling rounded ratios is
+still conformal, with a threshold at most 0.3% above the exact one.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ FORMAT = "splatcert ratios"
 VERSION = 1
 STEPS = 256
 LOWEST, HIGHEST = -12, 10
-"""Octaves: from 1/4096 to 1024. Ratios outside count at the ends."""
+"""Octaves: from 1/4096 to 1024. Ratios outside are counted at the ends."""
 BINS = (HIGHEST - LOWEST) * STEPS + 2
 EDGES = np.append(2.0 ** (LOWEST + np.arange(BINS - 1) / STEPS), np.inf)
 """Upper edge of each bin, [BINS]; a ratio x is in the first bin with x <= edge."""
 MAX_BYTES = 1 << 31
-"""Largest archive that is unpacked; a view takes a quarter of a megabyte in each map."""
+"""Largest archive that is unpacked; a view takes a quarter of a megabyte per map."""
 Counts = NDArray[np.uint32]
 
 
@@ -62,7 +62,7 @@ class RatioCounts:
             maps = {n.removeprefix("map."): a for n, a in arrays.items() if n.startswith("map.")}
             shape = len(LAMBDA_GRID), BINS
             if any(a.dtype.kind != "u" or a.shape[1:] != shape for a in maps.values()):
-                raise ArtefactError(f"counts must be whole, [V, {shape[0]}, {BINS}]")
+                raise ArtefactError(f"counts must be integers, [V, {shape[0]}, {BINS}]")
             if any(not a.any(axis=2).all() for a in maps.values()):
                 raise ArtefactError("a view has no pixels")
             return cls(str(arrays["study"]), maps)
@@ -71,25 +71,25 @@ class RatioCounts:
 
 
 class PictureError(InputError):
-    """Maps that do not belong together."""
+    """Maps that are not of the same view."""
 
 
 @dataclass(frozen=True, eq=False)
 class ViewPicture:
-    """One held-out view. Boxes are q a_v b~; the multiplier is the table side's to choose."""
+    """One held-out view, for figures. Boxes are q a_v b~; the figure chooses the multiplier."""
 
     study: str
     """Key of the study."""
     name: str
-    """Of the view."""
+    """Name of the view."""
     render: NDArray[np.uint8]
     """[H, W, 3]."""
     field: NDArray[np.float32]
-    """Rendered residual field b, [H, W]; shapes at any shrinkage follow from it."""
+    """Rendered residual field b, [H, W], which gives the shape at any shrinkage."""
     residual: NDArray[np.float32]
     """|photo - render|, largest over RGB, [H, W]; NaN where a pixel does not count.
 
-    Only what a box misses is ever drawn: a residual map would show the photograph.
+    Only misses are ever drawn, because a residual map would show the photograph.
     """
 
     def __post_init__(self) -> None:
@@ -97,13 +97,13 @@ class ViewPicture:
         kinds = (self.render.dtype == np.uint8, *(a.dtype.kind == "f" for a in self.maps))
         shapes = (self.render.shape == (*size, 3), *(a.shape == size for a in self.maps))
         if not (all(kinds) and all(shapes) and self.render.size and np.isfinite(self.field).all()):
-            raise PictureError("render, field and residual are no maps of one view")
+            raise PictureError("render, field and residual are not maps of one view")
         if not np.isfinite(self.residual).any():
-            raise PictureError("no pixel of it counts")
+            raise PictureError("none of its pixels count")
 
     @property
     def maps(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Those of one number a pixel."""
+        """The maps with one number per pixel."""
         return self.field, self.residual
 
     def save(self, path: Path) -> None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The study of one model: phases 2 and 3 from its certificate, then every map on every label.
 
-Scales come first. The whole batch is rendered and hashed before a held-out photograph is
-handed out, and nothing is chosen here: tables choose shrinkages and concentrations on
-source scenes, from scores at all of them.
+Scales come first: the whole batch is rendered and hashed before any held-out photograph is
+opened. Nothing is chosen here: scores are stored at every shrinkage and concentration, and
+tables choose among them on source scenes.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ from splatcert_bench.studies.study import SHAPE, Study
 from splatcert_bench.studies.study_file import save_study
 
 PICTURED = {"easiest": 0.0, "median": 0.5, "hardest": 1.0}
-"""Views that figures show, by their place in the order of oracle factors."""
+"""Views shown in figures, by their position in the order of oracle factors."""
 
 
 def fitted_model(model: Model, scene: Scene) -> tuple[Certificate, Fitted]:
-    """The model with its certificate, and what its training views gave."""
+    """The certificate of a model, and everything fitted on its training views."""
     certificate = load_certificate(model.certificate, load_splats(model.run / "splats.ply"))
     backend = model.bench.config.backend
     return certificate, Fitted(certificate.fitted, scene.training, backend=backend)
 
 
 def members_of(model: Model) -> Members | None:
-    """The ensemble, which belongs to a scene's first model."""
+    """The ensemble, which only a scene's main model has."""
     bench = model.bench
     if not (model.is_main and bench.config.members.count):
         return None
@@ -65,7 +65,7 @@ def members_of(model: Model) -> Members | None:
 
 
 def make_study(model: Model) -> None:
-    """Score every map on every held-out view; leaves studies without predictions."""
+    """Score every map on every held-out view and write studies without predictions."""
     scene = model.bench.load(model.scene)
     refuse_few(scene, model)
     certificate, fitted = fitted_model(model, scene)
@@ -98,13 +98,13 @@ def make_study(model: Model) -> None:
 
 
 def refuse_few(scene: Scene, model: Model) -> None:
-    """Fewer held-out photographs than a split needs."""
+    """Refuse scenes with fewer held-out photographs than a split requires."""
     count = len(scene.held_out.with_photo)
     needed = calibration_size(count) + 1
     if count < needed:
         raise BenchError(
-            f"scene {model.scene} has {count} held-out photos; its splits calibrate on "
-            f"{needed - 1} and test on the rest.\n  Leave it out, or hold out more of its photos."
+            f"scene {model.scene} has {count} held-out photos; splits calibrate on {needed - 1} "
+            "and test on the rest.\n  Remove the scene, or hold out more of its photos."
         )
 
 
@@ -114,7 +114,7 @@ def betas_of(model: Model) -> tuple[Fraction, ...]:
 
 
 def label_free_facts(model: Model, scene: Scene, fitted: Fitted) -> dict[str, float]:
-    """What can be said of a model without any held-out label."""
+    """Facts about a model that require no held-out label."""
     cameras = timed_cameras(scene, model.bench.config.study.timed_views)
     views, held_out = len(scene.training), len(scene.held_out.with_photo)
     calibration = calibration_size(held_out)
@@ -139,7 +139,7 @@ def label_free_facts(model: Model, scene: Scene, fitted: Fitted) -> dict[str, fl
 def assemble(
     model: Model, certificate: Certificate, scored: Scored, batch: Batch, facts: dict[str, float]
 ) -> Study:
-    """The study, with what a reader must know of where it comes from."""
+    """The study, with its settings and the hashes of its inputs."""
     config, record, trained = model.bench.config, certificate.record, model.trained_with()
     calibration = record.calibration
     width, height = _size(batch)
@@ -185,7 +185,7 @@ def _size(batch: Batch) -> tuple[int, int]:
 def save_pictures(
     folder: Path, study: Study, batch: Batch, labelled: Sequence[EvaluationView]
 ) -> None:
-    """Easiest, median and hardest view by oracle factor, for figures."""
+    """Store the easiest, median and hardest view by oracle factor, for figures."""
     half = LAMBDA_GRID.index(Fraction(1, 2))
     oracle = study.map(SHAPE).scores[:, study.beta_index("1/10"), half]
     order = np.argsort(oracle, kind="stable")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""View factors of every pool of source scenes: learned, applied, and scored for the audit."""
+"""View factors of every pool of source scenes: learned, applied and scored."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from splatcert_bench.studies.study_file import load_study, save_study
 
 
 def learn_pool(bench: Bench, pool: str) -> None:
-    """One predictor for each target of a pool, from views of its sources."""
+    """Learn one predictor per target of a pool, from views of its sources."""
     known: dict[str, SceneViews] = {}
     learned: dict[tuple[str, ...], ViewPredictor] = {}
     for target, sources in bench.config.pools()[pool].items():
@@ -60,7 +60,7 @@ class _Applied:
 
 
 def add_predictions(model: Model) -> None:
-    """Complete a model's studies with the view factors of every pool."""
+    """Add the view factors of every pool to a model's studies."""
     bench, scene = model.bench, model.bench.load(model.scene)
     certificate, fitted = fitted_model(model, scene)
     shown = {
@@ -105,7 +105,7 @@ def add_predictions(model: Model) -> None:
 def _save(
     model: Model, predictions: Mapping[str, Prediction], applied: Mapping[str, _Applied]
 ) -> None:
-    """The studies, complete, beside their ratios and pictures."""
+    """Write the complete studies next to their ratios and pictures."""
     folder = model.bench.out / "studies"
     folder.mkdir(parents=True, exist_ok=True)
     hashes = {f"predictor {pool}": one.predictor.sha256 for pool, one in applied.items()}
@@ -117,7 +117,7 @@ def _save(
             continue
         study = load_study(path)
         given = dict(predictions)
-        if study.centre != MODEL:  # around another centre the same factors have other scores
+        if study.centre != MODEL:  # scores of the same factors differ around another centre
             given = {
                 pool: replace(one, scores=np.empty((0, 0)), means=np.empty(0))
                 for pool, one in predictions.items()
@@ -132,7 +132,7 @@ def _save(
 
 
 def _source_access(applied: Mapping[str, _Applied]) -> dict[str, float]:
-    """Views of source scenes that supplied images, poses, features, and took part in choices."""
+    """Number of source views that supplied images, poses and features, and informed choices."""
     if "pool" not in applied:
         return {}
     views = sum(int(row["views"]) for row in applied["pool"].predictor.card["scenes"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the labels of held-out views say of every map: the numbers that tables are made of."""
+"""Scores of every map on the labels of held-out views: the numbers that tables use."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from splatcert_bench.studies.study import SHAPE, MapScores
 
 Array = NDArray[np.float64]
 PER_VIEW = "-pv"
-"""Ends the name of a map that is normalised within each view."""
+"""Suffix of maps that are normalised within each view."""
 COUNTED = (SHAPE, FIELD, "ensemble")
-"""Maps whose ratios are counted, for pooled calibration and the curve of coverages."""
+"""Maps whose ratios are counted, for pooled calibration and the coverage curve."""
 
 
 @dataclass(frozen=True, eq=False)
 class Label:
-    """What one photograph says of one picture."""
+    """One photograph compared with one render."""
 
     residual: Array
     """[H, W]."""
@@ -41,13 +41,13 @@ class Label:
 
     @classmethod
     def of(cls, view: EvaluationView, centre: Tensor) -> Label:
-        """Compare a photograph with a picture, at the picture's resolution."""
+        """Compare a photograph with a render, at the render's resolution."""
         size = centre.shape[0], centre.shape[1]
         labelled = require_labels(view, EvaluationView)
         image = shrunk(labelled.image().cpu(), size).numpy()
         mask = None
         if labelled.has_mask:
-            # A pixel that was averaged counts where all of it counts.
+            # An averaged pixel counts only if all of it counts.
             mask = shrunk(labelled.mask().cpu().float(), size).numpy() > 0.999
         residual = rgb_residual(image, centre.numpy())
         difference = image - centre.numpy()
@@ -72,7 +72,7 @@ class Scored:
     field_means: Array
     maps: Mapping[str, MapScores]
     counts: Mapping[str, NDArray[np.uint32]]
-    """Of COUNTED, [V, lambdas, BINS]."""
+    """Ratio counts of the maps in COUNTED, [V, lambdas, BINS]."""
 
 
 def score_batch(
@@ -110,7 +110,7 @@ def _variants(names: Mapping[str, float]) -> Iterator[str]:
 
 
 def _copy_rankings(tables: Mapping[str, _Table], row: int) -> None:
-    """A view's own unit does not change the order of its pixels."""
+    """Copy rankings, because a per-view unit does not change the order of pixels."""
     for name, table in tables.items():
         if name.endswith(PER_VIEW):
             other = tables[name.removesuffix(PER_VIEW)]

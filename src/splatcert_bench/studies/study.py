@@ -23,29 +23,29 @@ SHAPE = "gsu-pv"
 """The residual field normalised within each view: our b~. Every study has this map."""
 DIRECTIONS = ("training", "test", "random", "opposite")
 FACTS = {
-    "training_views": "views the splats were fitted to",
-    "gaussians": "Gaussians of the model",
+    "training_views": "views that the splats were trained on",
+    "gaussians": "number of Gaussians of the model",
     "visibility.<kappa>.<direction>": "mean GAVIS visibility; directions as in DIRECTIONS",
     "latency.megapixels": "size of the timed view",
-    "latency.one_pass": "seconds: our query, colour and all auxiliaries in one pass",
+    "latency.one_pass": "seconds: our query, colour and all auxiliary channels in one pass",
     "latency.four_passes": "seconds: the same query as four passes of three channels",
     "latency.colour": "seconds: colour alone",
     "latency.ensemble": "seconds: colour of every member, one after the other",
-    "latency.members": "members that were timed",
+    "latency.members": "number of timed members",
     "packing.maps": "largest relative difference of alpha and field, one pass against four",
     "packing.features": "the same over the whole descriptor",
     "seconds.train": "wall time of one model",
     "seconds.members": "wall time of all members of the ensemble",
     "seconds.post": "wall time of field and support, after training",
-    "labels.before": "hand-overs of held-out labels before every scale was fixed",
-    "labels.after": "held-out labels that were handed out after that",
+    "labels.before": "uses of held-out labels before every scale was fixed",
+    "labels.after": "held-out labels opened after that",
     "access.<group>.<kind>": "views of a group (GROUPS) that supplied something (KINDS)",
 }
-"""Single numbers a study may know, by name; a table leaves out what is unknown."""
+"""Single numbers that a study may hold, by name; tables leave out what is missing."""
 GROUPS = ("training", "source", "calibration", "test")
 KINDS = ("image", "pose", "features", "selection")
 WHOLE = ("pixels", "native")
-"""Arrays of whole numbers; all others are real."""
+"""Arrays of integers; all others are floating point."""
 MOST = 1e30
 RANGES = {
     "pixels": (1, 2**40),
@@ -55,20 +55,20 @@ RANGES = {
     "raw": (1 / MOST, MOST),
     "native": (0, 2**40),
 }
-"""What numbers can be: a mean of a positive map is positive, and nothing is without end."""
+"""Allowed values: the mean of a positive map is positive, and everything is bounded."""
 Reading = Literal["", "gaussian", "residual"]
 Array = NDArray[np.float64]
 
 
 class StudyError(InputError):
-    """Arrays of a study that do not fit together, or something it does not know."""
+    """A study whose arrays do not fit together, or that lacks what is asked of it."""
 
 
 @dataclass(frozen=True, eq=False)
 class MapScores:
     """One positive map U at every shrinkage, s = (1 - lambda) + lambda U / unit.
 
-    The unit is one constant of the scene (eq:baseline-normalization) or, for names that end
+    The unit is one constant per scene (eq:baseline-normalization) or, for names that end
     in -pv, each view's own mean over its whole image (eq:shrinkage).
     """
 
@@ -79,18 +79,18 @@ class MapScores:
     unit: float = 1.0
     """The scene constant c_U; 1 for a per-view map."""
     ause: Array = field(default_factory=lambda: np.empty(0))
-    """Within each view, [V]; empty if unknown. No shrinkage above 0 changes a ranking."""
+    """AUSE within each view, [V]; empty if unknown. Shrinkages above 0 do not change rankings."""
     spearman: Array = field(default_factory=lambda: np.empty(0))
     """Rank correlation of map and residual within each view, [V]; empty if unknown."""
     reading: Reading = ""
-    """What the raw map claims to be, if anything (tab:validity)."""
+    """What the raw map means without calibration, if anything (tab:validity)."""
     native: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 0), dtype=np.int64))
-    """Pixels covered by the raw map taken at its word, [V, betas]; empty without a reading."""
+    """Pixels covered by the uncalibrated map, [V, betas]; empty without a reading."""
 
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """View factors by a predictor that was learned on some source scenes."""
+    """View factors from a predictor learned on source scenes."""
 
     raw: Array
     """Raw predictions, [V]; the tables divide by their mean over the batch."""
@@ -100,15 +100,15 @@ class Prediction:
     """Scenes it was learned on; never the target."""
     ridge: float = float("nan")
     scores: Array = field(default_factory=lambda: np.empty((0, 0)))
-    """R_v(a b~) from the deployed maps themselves, [V, betas]: what the identities are
-    audited against; empty if not measured."""
+    """R_v(a b~) measured on the deployed maps, [V, betas], to audit the identities; empty if
+    not measured."""
     means: Array = field(default_factory=lambda: np.empty(0))
     """Mean of the deployed a b~ over the pixels that count, [V]; empty if not measured."""
 
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """All that is known of the held-out views of one scene under one model and centre."""
+    """Every number about the held-out views of one scene under one model and centre."""
 
     scene: str
     family: str
@@ -125,13 +125,13 @@ class Study:
     field_means: Array
     """Mean of the raw residual field b over the whole image, [V]."""
     maps: Mapping[str, MapScores]
-    """By name: SHAPE, gsu, gavis-<kappa>, ensemble, each also with -pv, and a user's own."""
+    """By name: SHAPE, gsu, gavis-<kappa>, ensemble, each also with -pv, and users' own maps."""
     predictions: Mapping[str, Prediction]
     """By pool: pool, same-family, strict, mixed, out-of-fold ..."""
     facts: Mapping[str, float]
     """See FACTS."""
     settings: Mapping[str, str]
-    """Resolution, iterations, seed, members, version: whatever a reader must know."""
+    """Resolution, iterations, seed, members, version and more, for the reader."""
     hashes: Mapping[str, str]
     """SHA-256 of splats, photos, poses, predictors, by name."""
 
@@ -139,7 +139,7 @@ class Study:
         if SHAPE not in self.maps:
             raise StudyError(f"study of {self.scene}: the map {SHAPE!r} is missing")
         if len(set(self.names)) < len(self.names):
-            raise StudyError(f"study of {self.scene}: two views have one name")
+            raise StudyError(f"study of {self.scene}: two views have the same name")
         for name, shape, array in self.arrays():
             entry = name.rpartition(".")[2]
             kinds = "iu" if entry in WHOLE else "f"
@@ -156,7 +156,7 @@ class Study:
 
     @property
     def key(self) -> str:
-        """What tells this study from others, also its file name."""
+        """Key of this study, also its file name."""
         return f"{self.scene}-{self.backbone}-{self.centre}"
 
     def __len__(self) -> int:
@@ -177,7 +177,7 @@ class Study:
         return self.predictions[pool]
 
     def beta_index(self, beta: Level) -> int:
-        """Where in `betas` a level is."""
+        """Index of a level in `betas`."""
         level = parse_level(beta, "beta")
         if level not in self.betas:
             known = ", ".join(map(str, self.betas))

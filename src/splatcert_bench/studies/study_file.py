@@ -74,7 +74,7 @@ def _recipe(prediction: Prediction) -> dict[str, Any]:
 def _study(header: dict[str, Any], arrays: Arrays) -> Study:
     if (header["format"], header["version"]) != (FORMAT, VERSION):
         found = f"{header['format']} {header['version']}"
-        raise StudyError(f"it is {found!r}, this program reads '{FORMAT} {VERSION}'")
+        raise StudyError(f"it is {found!r}, this version reads '{FORMAT} {VERSION}'")
     if header["lambdas"] != [str(value) for value in LAMBDA_GRID]:
         raise StudyError(f"its shrinkages are not {', '.join(map(str, LAMBDA_GRID))}")
     maps = {
@@ -127,7 +127,7 @@ def _reading(value: Any) -> Reading:
 
 
 def _shrinkage(text: str) -> Fraction:
-    """One of the grid; other texts, such as 1e999999999, are not computed."""
+    """A value of the grid; other texts, such as 1e999999999, are never evaluated."""
     known = {str(value): value for value in LAMBDA_GRID}
     if text not in known:
         raise StudyError(f"a shrinkage must be one of {', '.join(known)}")
@@ -136,5 +136,5 @@ def _shrinkage(text: str) -> Fraction:
 
 def _words(values: Any) -> tuple[str, ...]:
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise StudyError("a list of names is expected")
+        raise StudyError("expected a list of names")
     return tuple(values)

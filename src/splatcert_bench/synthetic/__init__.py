@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures of made scenes."""
+"""Synthetic scenes and captures of them."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A made scene as a capture on disk: photographs of our own courtyard, for the smoke profile."""
+"""A synthetic scene as a capture on disk: renders of the courtyard, for the smoke profile."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OPENCV_TO_OPENGL = np.diag([1.0, -1.0, -1.0, 1.0])
 
 
 def make_capture(bench: Bench, scene: str) -> None:
-    """Pictures and a transforms.json, the same on every machine."""
+    """Write photographs and a transforms.json, the same on every machine."""
     seed, size = bench.entry(scene).made, bench.config.made
     assert seed is not None
     folder = bench.capture(scene)
@@ -45,7 +45,7 @@ def make_capture(bench: Bench, scene: str) -> None:
 
 
 def write_points(path: Path, splats: Splats) -> None:
-    """Every third centre with its colour, as structure from motion would leave some."""
+    """Write every third centre with its colour, as structure from motion would."""
     xyz = splats.means[::3].tolist()
     rgb = ((splats.sh[::3, 0] * SH_CONSTANT + 0.5).clamp(0, 1) * 255).round().int().tolist()
     names = [f"property float {axis}" for axis in "xyz"]
@@ -56,7 +56,7 @@ def write_points(path: Path, splats: Splats) -> None:
 
 
 def capture_files(bench: Bench, scene: str) -> tuple[Path, ...]:
-    """What `make_capture` leaves."""
+    """The files that `make_capture` writes."""
     folder = bench.capture(scene)
     pictures = (folder / f"images/{k:03d}.png" for k in range(bench.config.made.views))
     return (folder / "transforms.json", folder / "points.ply", *pictures)

@@ -26,27 +26,30 @@ SUN = np.array([-0.48, -0.62, 0.62]) / np.linalg.norm([-0.48, -0.62, 0.62])
 SUNLIGHT = np.array([1.05, 0.93, 0.74])
 SKYLIGHT = np.array([0.36, 0.42, 0.52])
 DOME_RADIUS = 11.0
-GROUND_SHARE, DOME_SHARE = 1.7, 0.6  # of the Gaussians; all that stands has about 0.53
+GROUND_SHARE, DOME_SHARE = (
+    1.7,
+    0.6,
+)  # of Gaussians; all objects together have about 0.53
 FLAT = (1.0, 0.85, 0.1)
 ROD = (0.45, 0.45, 1.5)
 
 
 @dataclass(frozen=True)
 class Surface:
-    """Points spread over surfaces, one row each, before they become Gaussians."""
+    """Points on surfaces, one row each, before they become Gaussians."""
 
     points: Array
     """[n, 3]."""
     normals: Array
     """[n, 3]."""
     colour: Array
-    """Albedo where the sun shines on it, else the light it gives, [n, 3]."""
+    """Albedo if sun and sky light it, otherwise the emitted light, [n, 3]."""
     spacing: Array
     """Distance between neighbours, [n]."""
     axis: Array
     """Direction of the local z axis, [n, 3]."""
     stretch: Array
-    """Size along the local axes, over the spacing, [n, 3]."""
+    """Size along the local axes, relative to the spacing, [n, 3]."""
     gloss: Array
     """Strength of the sun's reflection, [n]."""
     lit: NDArray[np.bool_]
@@ -64,7 +67,7 @@ def _surface(
     gloss: float = 0.0,
     lit: bool = True,
 ) -> Surface:
-    """Rows of one surface from what all its points share."""
+    """Rows of one surface from the values that its points share."""
     n = len(points)
     return Surface(
         points=points,
@@ -81,8 +84,8 @@ def _surface(
 def _grid(count: int, rng: np.random.Generator) -> Array:
     """Evenly spread points of the unit square, [count, 2].
 
-    An additive recurrence by powers of the plastic number leaves none of the
-    holes of independent draws, so fewer Gaussians close a surface.
+    An additive recurrence by powers of the plastic number leaves no gaps, unlike
+    independent draws, so fewer Gaussians close a surface.
     """
     plastic = 1.32471795724474602596
     steps = np.array([1 / plastic, 1 / plastic**2])
@@ -90,7 +93,7 @@ def _grid(count: int, rng: np.random.Generator) -> Array:
 
 
 def _ground(count: int, rng: np.random.Generator) -> Surface:
-    """A disc, denser towards the middle, as captures are."""
+    """A disc, denser towards the middle, as in real captures."""
     uv = _grid(count, rng)
     power = 0.64
     radius = DOME_RADIUS * uv[:, 0] ** power
@@ -129,7 +132,7 @@ class _Sphere:
         return _surface(points, normals, self.texture(points), spacing, gloss=self.gloss)
 
     def shades(self, origins: Array) -> NDArray[np.bool_]:
-        """Where the ray towards the sun hits this body."""
+        """Whether the ray from each point to the sun hits this object."""
         local = self.centre - origins
         along = local @ SUN
         return (along > 1e-3) & ((local**2).sum(axis=1) - along**2 < self.radius**2)
@@ -159,7 +162,7 @@ class _Box:
         return _surface(points, normals, self.texture(points), spacing)
 
     def shades(self, origins: Array) -> NDArray[np.bool_]:
-        """Where the ray towards the sun hits this body."""
+        """Whether the ray from each point to the sun hits this object."""
         near = (self.centre - np.sign(SUN) * self.half - origins) / SUN
         far = (self.centre + np.sign(SUN) * self.half - origins) / SUN
         return (far.min(axis=1) > 1e-3) & (near.max(axis=1) < far.min(axis=1) - 1e-6)
@@ -188,7 +191,7 @@ class _Rod:
         return _surface(points, normals, colour, spacing, axis=axis, stretch=ROD)
 
     def shades(self, origins: Array) -> NDArray[np.bool_]:
-        """Where the ray towards the sun passes this body closer than its radius."""
+        """Whether the ray from each point to the sun hits this object."""
         span = self.end - self.start
         across = np.cross(SUN, span)
         local = self.start - origins
@@ -204,7 +207,7 @@ Solid = _Sphere | _Box | _Rod
 
 
 def _bodies() -> list[tuple[Solid, float]]:
-    """Everything that stands in the courtyard, with its share of the Gaussians."""
+    """The objects in the courtyard, each with its share of the Gaussians."""
 
     def at(*xyz: float) -> Array:
         return np.array(xyz)
@@ -244,7 +247,7 @@ def _bodies() -> list[tuple[Solid, float]]:
 
 
 def courtyard(count: int, rng: np.random.Generator) -> Surface:
-    """`count` points over everything, each surface with its share."""
+    """`count` points, divided among the surfaces by their shares."""
     makers = [(_ground, GROUND_SHARE), (_dome, DOME_SHARE)]
     makers += [(body.sample, share) for body, share in _bodies()]
     ends = np.cumsum([share for _, share in makers])

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Made scenes: a courtyard for demos and benchmarks, random splats for property tests.
+"""Synthetic scenes: a courtyard for demos and benchmarks, random splats for property tests.
 
-A made scene needs no download, is the same everywhere for one seed, and has the
-statistics that decide a renderer's speed in a real capture: overlapping flat
-Gaussians on surfaces, occlusion, thin structures, and a far backdrop.
+A synthetic scene requires no download, is the same everywhere for one seed, and has the
+statistics that determine a renderer's speed in a real capture: overlapping flat Gaussians on
+surfaces, occlusion, thin structures and a far backdrop.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from splatcert_bench.synthetic.courtyard import SUN, SUNLIGHT, Surface, courtyar
 
 Array = NDArray[np.float64]
 COVERAGE = 0.67
-"""Standard deviation of a Gaussian over the spacing of its neighbours."""
+"""Standard deviation of a Gaussian, relative to the spacing of its neighbours."""
 HAZE = 0.12
-"""Share of faint Gaussians: as in trained models, most are nearly solid, some a haze."""
+"""Share of faint Gaussians; as in trained models, most are nearly opaque."""
 
 
 def made_splats(count: int, seed: int = 0, sh_degree: int = 3) -> Splats:
     """A courtyard of `count` Gaussians on textured surfaces, float32.
 
-    Scales shrink with the square root of the count, so pictures keep their look and
-    every pixel its number of contributors, from a thousand Gaussians to millions.
+    Scales shrink with the square root of the count, so renders look alike and every pixel has
+    about as many contributors, from a thousand Gaussians to millions.
     """
     rng = np.random.Generator(np.random.PCG64(seed))
     surface = courtyard(count, rng)
@@ -44,12 +44,12 @@ def made_splats(count: int, seed: int = 0, sh_degree: int = 3) -> Splats:
         logits,
         _harmonics(surface, sh_degree, rng),
     )
-    # Files are in no spatial order, and a renderer's sorting must not come for free.
+    # Real files have no spatial order, so a renderer must really sort.
     return _splats(columns, rng.permutation(count))
 
 
 def _turn(axis: Array, spin: Array) -> Array:
-    """Quaternions w, x, y, z that take z to `axis` after a turn by `spin` about z, [n, 4]."""
+    """Quaternions w, x, y, z that rotate by `spin` about z, then take z to `axis`, [n, 4]."""
     x, y, z = axis.T
     upright = np.stack([1 + z, -y, x, np.zeros_like(z)], axis=1)
     upright[z < -1 + 1e-9] = [0.0, 1.0, 0.0, 0.0]
@@ -60,7 +60,7 @@ def _turn(axis: Array, spin: Array) -> Array:
 
 
 def _harmonics(surface: Surface, degree: int, rng: np.random.Generator) -> NDArray[np.float32]:
-    """Colour harmonics: the diffuse colour, a little noise, highlights of the sun, [n, K, 3]."""
+    """Colour harmonics: diffuse colour, a little noise and highlights of the sun, [n, K, 3]."""
     order = np.concatenate([np.full(2 * l + 1, l) for l in range(degree + 1)])
     shape = (len(surface.points), len(order), 3)
     sh = np.float32(0.012) * rng.standard_normal(shape, dtype=np.float32)
@@ -95,9 +95,9 @@ def made_cameras(
     field_of_view: float = 57.0,
     turn: float = 360.0,
 ) -> list[Camera]:
-    """Cameras on a waving ring around the courtyard; the first is the benchmark's.
+    """Cameras on a wavy ring around the courtyard; the first is the benchmark's.
 
-    `field_of_view` is horizontal, in degrees; `turn` is the arc they share.
+    `field_of_view` is horizontal; `turn` is the arc that the cameras span. Both in degrees.
     """
     focal = 0.5 * width / np.tan(np.radians(field_of_view) / 2)
     lens = Camera(
@@ -130,10 +130,10 @@ def random_splats(
 ) -> Splats:
     """Gaussians of every kind around a camera, for property tests, float32.
 
-    Most lie in the frustum, some outside it, behind the camera or on it; needles,
-    discs and blobs from a fraction of a pixel to most of the picture; opacities from
-    invisible to solid; harmonics large enough that some colours clamp at zero.
-    Without a camera they surround one at the origin that looks along +z.
+    Most lie in the frustum, some outside it, behind the camera or at its centre. They are
+    needles, discs and blobs, from a fraction of a pixel to most of the image, from transparent
+    to opaque. Harmonics are large enough that some colours clamp at zero. Without a camera they
+    surround one at the origin that looks along +z.
     """
     rng = np.random.default_rng(seed)
     z = np.where(rng.random(count) < 0.9, rng.uniform(0.3, 6.0, count), rng.uniform(-1, 0.3, count))

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each table of the evaluation is one function from a bench."""
+"""Tables of the evaluation, each a function of the studies of a bench."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The vocabulary of the tables: names of scales, common columns, cells."""
+"""Shared parts of the tables: names of scales, common columns, cells, rows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SCENES = Column("Scenes")
 
 
 def label(method: str) -> str:
-    """A scale's name for people; a user's map keeps its own."""
+    """Display name of a scale; a user's map keeps its own name."""
     return LABELS.get(method, method)
 
 
@@ -54,41 +54,41 @@ def saving_cell(evidence: Evidence, method: str, published: Figure | None = None
 
 
 def mean_of(evidence: Evidence, values: NDArray[np.float64]) -> Mean:
-    """Mean over scenes, by the protocol's resamples."""
+    """Mean over scenes, with the protocol's number of resamples."""
     return mean_over_scenes(values, evidence.protocol.resamples)
 
 
 def wins(comparison: Comparison) -> str:
-    """Scenes won of those that differ."""
+    """Number of scenes won, out of those that differ."""
     return f"{comparison.wins}/{comparison.scenes}"
 
 
 def won_of(won: Figure | None, of: Figure | None) -> Figure | None:
-    """The paper's scenes won, written as ours are."""
+    """The paper's number of wins, in the format of ours."""
     return Figure(f"{won.value}/{of.value}") if won and of else None
 
 
 def shared_mean(label: str, scenes: Sequence[str], column: str) -> Figure | None:
-    """The paper's mean over those of our scenes that it has, too."""
+    """The paper's mean over the scenes that it shares with ours."""
     found = [paper(label, scene, column) for scene in scenes]
     values = [figure.value for figure in found if figure is not None]
     return Figure(float(np.mean(np.array(values, dtype=np.float64)))) if values else None
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names in a sentence."""
+    """Names as part of a sentence."""
     return ", ".join(names)
 
 
 def of_scenes(evidence: Evidence, everything: Evidence) -> str:
-    """Which scenes a table is about, in a sentence."""
+    """A sentence that names the scenes of a table."""
     left_out = [scene for scene in everything.scenes if scene not in evidence.scenes]
     count = f"{len(evidence.scenes)} scenes: {listed(evidence.scenes)}."
     return f"{count} Without {listed(left_out)}, which lack a scale." if left_out else count
 
 
 def known_savings(evidence: Evidence, method: str) -> NDArray[np.float64]:
-    """Savings by scene, NaN where the scale cannot be formed."""
+    """Savings by scene, NaN if the scene lacks the scale."""
     return np.array(
         [
             evidence.saving(method, study) if evidence.can(method, study) else np.nan
@@ -114,7 +114,7 @@ def saving_rows(
 
 
 def known_mean(values: NDArray[np.float64], published: Figure | None = None) -> Cell:
-    """Mean of the numbers that are known."""
+    """Mean of the known numbers."""
     known = values[np.isfinite(values)]
     return cell(float(known.mean()) if known.size else None, published)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an answer costs, whether packing changes it, and what visibility sees."""
+"""Tables of latency, training time, packing and visibility."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def latency(bench: BenchStudies) -> Table:
         ),
         rows=(*rows, _mean_row(rows, (6, 7))),
         notes=(
-            "Colour and all auxiliaries. The paper's times are those of an RTX 4090 with four "
-            "passes; ours are of the machine named above, so compare ratios only.",
+            "Colour and all auxiliary channels. The paper's times are from an RTX 4090 with four "
+            "passes; ours are from the machine named above, so compare ratios only.",
         ),
     )
 
@@ -75,7 +75,7 @@ def training(bench: BenchStudies) -> Table:
             Column("Members"),
         ),
         rows=(*rows, _mean_row(rows, (3,))),
-        notes=("Members as many, as large and as long trained as the settings say.",),
+        notes=("The settings above give the number, size and training length of the members.",),
     )
 
 
@@ -124,7 +124,7 @@ def visibility(bench: BenchStudies) -> Table:
         row_head=f"Scene, at κ = {sharpest}",
         columns=(*(Column(head, digits=4) for head in heads), Column("Training / random", "×", 2)),
         rows=tuple(rows),
-        notes=("Mean visibility of the Gaussians; of test directions nothing was learned.",),
+        notes=("Mean visibility of the Gaussians; nothing was learned from test directions.",),
     )
 
 

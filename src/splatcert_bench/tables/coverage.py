@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does calibration control the right event? Three readings of the same maps."""
+"""Tables of coverage: does calibration control the right event?"""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from splatcert_bench.tables.paper import paper, paper_text
 from splatcert_bench.tables.table import Cell, Column, Row, Table
 
 READ = ("ensemble", "gsu", "full")
-"""Maps whose ratios are kept."""
+"""Maps whose ratios are stored."""
 GAMMAS = tuple(Fraction(n, 20) for n in (10, 12, 14, 16, 18, 19))
 CURVE_SIZE, CURVE_TESTS = 21, 3
-"""Calibration views on the curve, as in the paper, and the fewest test views."""
+"""Number of calibration views on the curve, as in the paper, and the fewest test views."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ def validity(bench: BenchStudies) -> Table:
             of_scenes(scenes_with_ratios(bench, methods[-1]), bench.main),
             f"Share of test pixels inside their boxes, and of test views with at least "
             f"{100 * float(1 - protocol.beta):g}% of their pixels inside, mean over "
-            f"{protocol.native_splits} splits, then scenes. Native takes the map at its word; the "
-            "last column is what View-CP multiplies that by.",
+            f"{protocol.native_splits} splits, then scenes. Native uses the map without "
+            "calibration; the last column is View-CP's multiplier relative to it.",
         ),
     )
 
@@ -110,7 +110,7 @@ def curve_points(bench: BenchStudies) -> tuple[NDArray[np.float64], NDArray[np.f
     enough = CURVE_SIZE + CURVE_TESTS
     evidence = scenes_with_ratios(bench, "gsu").where(lambda study: len(study) >= enough)
     if not evidence.studies:
-        raise MissingError(f"the curve needs scenes with {enough} held-out views and ratios")
+        raise MissingError(f"the curve requires scenes with {enough} held-out views and ratios")
     read = [
         [
             readings(bench, evidence, "gsu", study, At(1 - gamma, 1 - gamma, CURVE_SIZE))
@@ -124,7 +124,7 @@ def curve_points(bench: BenchStudies) -> tuple[NDArray[np.float64], NDArray[np.f
 
 
 def scenes_with_ratios(bench: BenchStudies, method: str) -> Evidence:
-    """The scenes on which a map can be read."""
+    """The scenes that have a map and its ratios."""
     main = bench.main
 
     def has(study: Study) -> bool:
@@ -137,7 +137,7 @@ def scenes_with_ratios(bench: BenchStudies, method: str) -> Evidence:
 def readings(
     bench: BenchStudies, evidence: Evidence, method: str, study: Study, at: At = AS_PROTOCOL
 ) -> Readings:
-    """What a scene's map covers, pooled and by views."""
+    """Coverage of a scene's map, pooled and by views."""
     protocol = bench.protocol
     alpha, beta = at.alpha or protocol.alpha, at.beta or protocol.beta
     size = at.calibration or calibration_size(len(study))
@@ -153,7 +153,7 @@ _UNITS = ("pixel", "view")
 def _with_ratios(bench: BenchStudies, methods: Sequence[str]) -> list[str]:
     found = [method for method in methods if scenes_with_ratios(bench, method).studies]
     if not found:
-        raise MissingError("no scene has kept its ratios")
+        raise MissingError("no scene stored its ratios")
     return found
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a scale is made of: factor and shape, ranking and width, per view and per scene."""
+"""Tables of the parts of a scale: factor and shape, ranking and width, normalisation."""
 
 from __future__ import annotations
 
@@ -47,12 +47,15 @@ def ablation(bench: BenchStudies) -> Table:
         row_head="Scale",
         columns=(SAVING, Column("Spearman with a*", digits=3)),
         rows=tuple(rows),
-        notes=(of_scenes(evidence, bench.main), "Spearman over the views of a scene, then mean."),
+        notes=(
+            of_scenes(evidence, bench.main),
+            "Spearman over the views of a scene, averaged over scenes.",
+        ),
     )
 
 
 def ranking(bench: BenchStudies) -> Table:
-    """Ranking within views against width: the view factor is invisible to the first."""
+    """Ranking within views against width; the view factor changes only the second."""
     methods = bench.main.somewhere("gavis", "ensemble", "gsu", "shape", "full")
     evidence = bench.main.having(*methods)
     rows = []
@@ -71,7 +74,7 @@ def ranking(bench: BenchStudies) -> Table:
         notes=(
             of_scenes(evidence, bench.main),
             "AUSE and Spearman within each view, mean over views, then over scenes. a × b̃ and b̃ "
-            "rank pixels alike (lem:nullspace).",
+            "rank pixels identically (lem:nullspace).",
         ),
     )
 
@@ -102,8 +105,8 @@ def normalisation(bench: BenchStudies) -> Table:
         columns=tuple(Column(_norm_label(m), digits=4) for m in methods),
         rows=(*rows, Row("Saving (%)", last, True, digits=1)),
         notes=(
-            "Width relative to the constant scale, mean over scenes: lower is better. In bold the "
-            "λ with the least. The saving is at the λ chosen without the target scene.",
+            "Width relative to the constant scale, mean over scenes: lower is better. The smallest "
+            "width is in bold. The saving is at the λ chosen without the target scene.",
             *(f"{_norm_label(m)}, at κ = {_kappa(maps[m][0])}." for m in maps if "gavis" in m),
         ),
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The paper's own figures, to stand beside ours: its resolution, backbone, scenes and machine."""
+"""The paper's own figures, shown beside ours: at its resolution, on its scenes and machine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def published() -> dict[str, Any]:
 def paper(table: str, row: str, column: str) -> Figure | None:
     """One figure of a table, by the table's label; None if the paper has none.
 
-    A column "saving" takes its interval from the columns low and high where there are any.
+    A column "saving" takes its interval from the columns low and high, if they exist.
     """
     known = published()["tables"][table]
     numbers = known["rows"].get(row, {}).get("numbers")
@@ -43,7 +43,7 @@ def paper_power(passage: str) -> Figure:
 
 
 def paper_range(table: str, column: str) -> str:
-    """The least and the largest figure of a column, in words."""
+    """The smallest and the largest figure of a column, as text."""
     rows = published()["tables"][table]["rows"]
     values = [f.value for row in rows if (f := paper(table, row, column)) is not None]
     numbers = sorted(value for value in values if isinstance(value, float | int))

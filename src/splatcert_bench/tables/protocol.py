@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was studied, who saw which photograph, and how the levels and sizes matter."""
+"""Tables of the scenes, of label access, and of other levels and calibration sizes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from splatcert_bench.tables.table import Cell, Column, Row, Table
 
 ALPHAS = BETAS = (Fraction(1, 20), Fraction(1, 10), Fraction(1, 5))
 SIZES, TESTED = (9, 11, 15, 20, 25), 5
-"""Calibration sizes that are compared, on so many test views."""
+"""Compared calibration sizes, and their number of test views."""
 
 
 def manifest(bench: BenchStudies) -> Table:
@@ -56,10 +56,10 @@ def manifest(bench: BenchStudies) -> Table:
 
 
 def access(bench: BenchStudies) -> Table:
-    """What each group of views supplied, counted while it happened (tab:access)."""
+    """What each group of views supplied, counted during the run (tab:access)."""
     studies = [s for s in bench.main.studies if f"access.{GROUPS[0]}.{KINDS[0]}" in s.facts]
     if not studies:
-        raise MissingError("no study counted who saw which photograph")
+        raise MissingError("no study counted label access")
     texts = {
         "training": "Target-scene renderer training",
         "source": "Source-scene meta-training",
@@ -89,13 +89,13 @@ def access(bench: BenchStudies) -> Table:
         rows=tuple(rows),
         notes=(
             f"Views that supplied each kind of information, counted over {len(studies)} scenes; "
-            "beside it whether the protocol allows it.",
+            "in brackets, whether the protocol allows it.",
         ),
     )
 
 
 def sensitivity(bench: BenchStudies) -> Table:
-    """Saving and coverage at other levels, with the predictor of the main one."""
+    """Saving and coverage at other levels, with the predictor of the main level."""
     main = bench.main.having("full")
     size = views_needed(min(ALPHAS))
     larger = main.where(lambda study: len(study) >= size + TESTED)
@@ -118,8 +118,8 @@ def sensitivity(bench: BenchStudies) -> Table:
         rows=tuple(rows),
         notes=(
             f"α sweep: m = {size}, the fewest calibration views that α = {in_percent(min(ALPHAS))} "
-            f"can do with, on scenes with at least {TESTED} views more. β sweep: the predictor "
-            "stays the one learned at the main β.",
+            f"allows, on scenes with at least {TESTED} more views. β sweep: with the predictor "
+            "learned at the main β.",
         ),
     )
 
@@ -142,7 +142,7 @@ def calibration_sizes(bench: BenchStudies) -> Table:
         rows=tuple(rows),
         notes=(
             f"{len(evidence.studies)} scenes with at least {max(SIZES) + TESTED} held-out views: "
-            f"{listed(evidence.scenes)}. In every split the same {TESTED} test views at each m. "
+            f"{listed(evidence.scenes)}. Every split uses the same {TESTED} test views at each m. "
             "Up to m = 18 the threshold is the largest score.",
         ),
     )

@@ -33,9 +33,9 @@ TABLES: Mapping[str, Callable[[BenchStudies], Table]] = {
     "packing": cost.packing,
     "access": protocol.access,
 }
-"""By name, in the order of the page: what depends on the stored arrays alone."""
+"""By name, in the order of the page: tables that depend only on stored arrays."""
 TIMES: Mapping[str, Callable[[BenchStudies], Table]] = {
     "time-latency": cost.latency,
     "time-training": cost.training,
 }
-"""What another run or another machine would give otherwise."""
+"""Tables that depend on the run and the machine."""

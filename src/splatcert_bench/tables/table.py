@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A table as an object: what it says, before it is Markdown, LaTeX or JSON."""
+"""A table as an object, before it becomes Markdown, LaTeX or JSON."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 from splatcert.errors import InputError
 
 Value = float | int | str | None
-PAPER_NOTE = "In brackets the paper's own figures, at its resolution and with its backbone."
+PAPER_NOTE = "Figures in brackets are the paper's own, at its resolution and with its backbone."
 
 
 class TableError(InputError):
-    """A table whose parts do not fit together."""
+    """A table whose parts do not fit together, or that cannot be read."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A heading and how its numbers are written."""
+    """A heading and the format of its numbers."""
 
     name: str
     unit: str = ""
@@ -30,7 +30,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Figure:
-    """A number or a word, with its interval if it has one."""
+    """A number or a word, with its interval if there is one."""
 
     value: Value
     low: float | None = None
@@ -39,7 +39,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Cell:
-    """Ours, and beside it the paper's own."""
+    """Our figure, and the paper's own beside it."""
 
     ours: Figure
     paper: Figure | None = None
@@ -48,14 +48,14 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """A label and one cell a column."""
+    """A label and one cell per column."""
 
     label: str
     cells: tuple[Cell, ...]
     summary: bool = False
-    """Set apart from the rows above, as means are."""
+    """Set apart from the rows above, for example a mean."""
     digits: int | None = None
-    """Of this row's numbers, if not those of the columns."""
+    """Digits of this row's numbers. Default: as in the columns."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Table:
     """Rows under columns; the first column holds the rows' labels."""
 
     name: str
-    """Of its files, and of its heading's anchor."""
+    """Name of its files and of its heading's anchor."""
     title: str
     row_head: str
     """Heading of the labels."""
@@ -71,7 +71,7 @@ class Table:
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
     label: str = ""
-    """LaTeX label of the table of the paper it answers to."""
+    """LaTeX label of the paper's table that it corresponds to."""
 
     def __post_init__(self) -> None:
         for row in self.rows:
@@ -83,18 +83,18 @@ class Table:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """The notes, and whose the figures in brackets are if there are any."""
+        """The notes, and what figures in brackets are, if there are any."""
         quoted = any(cell.paper is not None for row in self.rows for cell in row.cells)
         return (*self.notes, PAPER_NOTE) if quoted else self.notes
 
 
 def column_of(row: Row, column: Column) -> Column:
-    """How a column's numbers are written in one row."""
+    """The format of a column's numbers in one row."""
     return column if row.digits is None else replace(column, digits=row.digits)
 
 
 def written(figure: Figure | None, column: Column) -> str:
-    """A figure in characters: rounded, with its interval in brackets; a dash if unknown."""
+    """A figure as text: rounded, with its interval in brackets; a dash if unknown."""
     if figure is None or figure.value is None or _is_unknown(figure.value):
         return "–"
     text = _number(figure.value, column)
@@ -120,7 +120,7 @@ MOST_DIGITS = 20
 
 
 def table_to_plain(table: Table) -> dict[str, Any]:
-    """What JSON can hold of a table, which is all of it."""
+    """A table as plain JSON values."""
     return {
         "name": table.name,
         "title": table.title,
@@ -141,7 +141,7 @@ def table_to_plain(table: Table) -> dict[str, Any]:
 
 
 def table_from_plain(plain: Any) -> Table:
-    """The table that was written; its name is one of a file, in no other folder."""
+    """Read a table; its name must be a plain file name."""
     try:
         return Table(
             name=file_name(plain["name"]),
@@ -161,13 +161,13 @@ def table_from_plain(plain: Any) -> Table:
             notes=tuple(map(_text, plain["notes"])),
         )
     except (KeyError, TypeError, AttributeError, IndexError) as error:
-        raise TableError(f"this is no table of ours: {error!r}") from error
+        raise TableError(f"this is not a table of splatcert: {error!r}") from error
 
 
 def file_name(name: Any) -> str:
-    """A name of a table or figure, which becomes that of a file."""
+    """Check the name of a table or figure, which becomes a file name."""
     if not isinstance(name, str) or not FILE_NAME.fullmatch(name):
-        raise TableError(f"{str(name)[:80]!r} is no name of a table or figure of ours")
+        raise TableError(f"{str(name)[:80]!r} is not a valid name of a table or figure")
     return name
 
 
@@ -179,7 +179,7 @@ def _read_column(plain: Any) -> Column:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TableError(f"a text is expected, got {str(value)[:40]!r}")
+        raise TableError(f"expected a text, got {str(value)[:40]!r}")
     return value
 
 
@@ -208,12 +208,12 @@ def _read_figure(plain: Any) -> Figure:
     if not isinstance(figure.value, str | int | float | None) or not all(
         isinstance(end, int | float | None) for end in (figure.low, figure.high)
     ):
-        raise TableError(f"a number or a word is expected, got {str(plain)[:40]!r}")
+        raise TableError(f"expected a number or a word, got {str(plain)[:40]!r}")
     return figure
 
 
 def _figure(figure: Figure) -> list[Any]:
-    """[value] or [value, low, high]; what is not finite is unknown."""
+    """[value] or [value, low, high]; numbers that are not finite become null."""
     parts = [figure.value, figure.low, figure.high]
     parts = parts[:1] if figure.low is None else parts
     return [None if isinstance(x, float) and not math.isfinite(x) else x for x in parts]

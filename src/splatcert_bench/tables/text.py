@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables as LaTeX, for booktabs."""
+"""Tables as LaTeX, for booktabs, and as Markdown."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def latex_table(table: Table) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text with the characters that LaTeX reads as commands, and our symbols, written out."""
+    """Text with LaTeX's special characters and our symbols written as commands."""
     return _ANY.sub(lambda match: _SYMBOLS[match.group()], text)
 
 
@@ -101,10 +101,10 @@ def _line(cells: list[str]) -> str:
 
 
 def plain_cell(text: str) -> str:
-    """Text that stays in its cell."""
+    """Text that stays within its cell."""
     return " ".join(text.split()).replace("|", "\\|")
 
 
 def no_html(text: str) -> str:
-    """Markdown that holds no element: names in it come from files."""
+    """Markdown without HTML elements, because names in it come from files."""
     return text.replace("<", "&lt;")

@@ -67,7 +67,7 @@ def decomposition(bench: BenchStudies) -> Table:
         columns=(*(Column(head, digits=3) for head in heads), Column("j")),
         rows=tuple(rows),
         notes=(
-            "Log errors are centred within each scene. j is the place, from below, of the one "
+            "Log errors are centred within each scene. j is the rank, from below, of the "
             "calibration view whose error sets the width of all boxes.",
         ),
     )

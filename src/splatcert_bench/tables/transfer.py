@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is taken over from elsewhere: the predictor, the backbone, the centre, the target."""
+"""Tables of transfer: source pools, backbones, centres and targets."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from splatcert_bench.tables.paper import paper, paper_text
 from splatcert_bench.tables.table import Cell, Column, Figure, Row, Table, Value
 
 FAMILY = "Mip-NeRF 360"
-"""The family that the paper holds out."""
+"""The family held out in the paper."""
 STRICT = "No scene of the target's family is among the sources of its predictor."
 
 
@@ -102,7 +102,7 @@ def backbone(bench: BenchStudies) -> Table:
     """Vanilla density control, with predictor and shrinkages of FastGS (tab:backbone)."""
     vanilla, name = bench.evidence(backbone="vanilla").having("full"), "tab:backbone"
     if bench.backbone == "vanilla":
-        raise MissingError("the main models are vanilla ones already")
+        raise MissingError("the main models already use vanilla densification")
     methods = ("a", "shape", "full", "oracle")
     values = {method: vanilla.savings(method) for method in methods}
     covered = vanilla.coverages("full")
@@ -125,7 +125,7 @@ def backbone(bench: BenchStudies) -> Table:
             Column("Gaussians over FastGS", "×"),
         ),
         rows=tuple(rows),
-        notes=("Predictor and shrinkages were learned on FastGS models and are not fitted anew.",),
+        notes=("Predictor and shrinkages were learned on FastGS models and are not refitted.",),
     )
 
 
@@ -149,7 +149,7 @@ def targets(bench: BenchStudies) -> Table:
         columns=(Column("One model", "%"), Column("Out of fold", "%")),
         rows=tuple(rows),
         notes=(
-            "Saving of our scale when its predictor learned from training views, by residuals of "
+            "Saving of our scale with a predictor learned from training views, on residuals of "
             "the deployed model or of models that had not seen the view. Out of fold is better on "
             f"{wins(found)} scenes (the paper: {_won('targets wins')}).",
         ),
@@ -168,7 +168,7 @@ _COLUMNS = (
 
 
 def _pool_rows(evidence: Evidence, source: str) -> list[Row]:
-    """One row for each way to choose the source scenes that some target has."""
+    """One row per choice of source scenes that at least one target has."""
     ways = [
         ("pool", "All other scenes", None, ""),
         ("same-family", "Same family among the sources", None, "same-family"),
@@ -188,7 +188,7 @@ def _pool_rows(evidence: Evidence, source: str) -> list[Row]:
             continue
         rows.append(_pool_row(chosen, text, published, source))
     if not rows:
-        raise MissingError("no scene has view factors by any pool of source scenes")
+        raise MissingError("no scene has view factors from any pool of source scenes")
     return rows
 
 

@@ -49,12 +49,12 @@ def panel_a_all(bench: BenchStudies) -> Table:
     main = bench.main
     methods = [m for m in _methods(main) if all(main.can(m, study) for study in main.studies)]
     if len(methods) == len(_methods(main)):
-        raise MissingError("panel-a has all scenes already")
+        raise MissingError("panel-a already has all scenes")
     return _panel(bench, "panel-a-all", methods, "Width saved, on all scenes")
 
 
 def paired(bench: BenchStudies) -> Table:
-    """Our scale against each other one, scene by scene."""
+    """Our scale against each of the others, scene by scene."""
     rows = []
     for method in [m for m in _methods(bench.main) if m != "full"]:
         both = bench.main.having("full", method)
@@ -66,12 +66,12 @@ def paired(bench: BenchStudies) -> Table:
         rows.append(Row(label(method), cells))
     return Table(
         name="paired",
-        title="Our scale against each other one, paired by scene",
+        title="Our scale against each of the others, paired by scene",
         row_head="Ours minus",
         columns=(GAP, WINS, SIGN),
         rows=tuple(rows),
         notes=(
-            "Each row on all scenes that have both scales. Gap in points of saving, with a 95% "
+            "Each row uses all scenes that have both scales. Gap in points of saving, with a 95% "
             "bootstrap interval over scenes; exact two-sided sign test.",
         ),
     )
@@ -136,7 +136,7 @@ def _panel(bench: BenchStudies, name: str, methods: list[str], title: str) -> Ta
 
 
 def _methods(main: Evidence) -> list[str]:
-    """Every baseline that some scene has, and users' maps that all scenes with those have."""
+    """Every baseline that a scene has, and users' maps that all scenes with those have."""
     known = main.somewhere("constant", *BASELINES, "full", "oracle")
     matched = main.having(*known).studies
     own = set.intersection(*(set(study.maps) for study in matched)) - set(BASELINES)
@@ -155,7 +155,7 @@ def _models(evidence: Evidence, method: str) -> Cell:
 
 
 def _covered_range(evidence: Evidence, methods: list[str]) -> str:
-    """How far view-event coverage strays over scenes and scales; the oracle always covers."""
+    """The range of view-event coverage over scenes and scales; the oracle always covers."""
     known = [
         100 * evidence.outcome(method, study).coverage
         for method in methods
