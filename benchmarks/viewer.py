@@ -69,12 +69,12 @@ def made_certificate() -> Certificate:
 
 def certified(state: ViewerState, mode: Mode) -> Draw:
     """Frames as the page draws them."""
-    display = DisplayMode(mode, state.certificate.threshold, state.pixel_scale)
+    display = DisplayMode(mode, state.pixel_scale)
 
     def paint(viewpoint: Viewpoint, share: float) -> str:
         frame = draw(state.certificate, viewpoint, display, share)
         send(frame.pixels)
-        return state.gauge.html(frame, display.threshold)
+        return state.gauge.html(frame, state.certificate.threshold)
 
     return paint
 

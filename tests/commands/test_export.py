@@ -39,7 +39,7 @@ def test_usual_columns_are_untouched_and_the_rest_follow(exported, certified, ce
     assert whole.dtype.names == (*model.dtype.names, *STORED)
     for name in model.dtype.names:
         np.testing.assert_array_equal(whole[name], model[name])
-    np.testing.assert_array_equal(whole["exposure"], certificate.fit.support.total.exposure)
+    np.testing.assert_array_equal(whole["exposure"], certificate.fitted.support.exposure)
     assert set(json.loads((exported / "columns.json").read_text())) == set(STORED)
 
 

@@ -67,7 +67,7 @@ def test_gains_fall_and_suggestions_do_not_cluster(found):
 def test_it_says_what_is_gained(gap, found):
     predicted = gap.predict(found[0].camera)
     assert found[0].half_width == pytest.approx(float(predicted.half_width.mean()), rel=1e-6)
-    assert found[0].support == predicted.support
+    assert found[0].support == predicted.flag
     words = found[0].why()
     assert words.startswith(f"half-width {found[0].half_width:.3f} (median {found[0].usual:.3f})")
     assert "nearest view" in words or "no photo shows" in words

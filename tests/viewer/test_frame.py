@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import torch
 
 from certified_capture import HELD_OUT, NAMES, made_capture
 from splatcert.report.colours import WidthScale, palette
@@ -16,14 +17,12 @@ from splatcert.viewer.frame import (
     MISSED,
     DisplayMode,
     Mode,
-    boxes_at,
     draw,
     make_card,
     picture,
     to_bytes,
 )
 from splatcert.viewer.known_views import known_views, photo_of
-from splatcert.viewer.levels import StoredLevels
 from splatcert.viewer.shown import ViewerState
 from splatcert.viewer.viewpoint import viewpoint_of
 
@@ -37,12 +36,7 @@ SCALE = WidthScale(64)
 
 
 def looking(certificate, mode: Mode) -> DisplayMode:
-    return DisplayMode(mode, certificate.threshold, SCALE)
-
-
-@pytest.fixture(scope="module")
-def promise(certificate):
-    return StoredLevels.of(certificate).at(certificate.alpha, certificate.beta)
+    return DisplayMode(mode, SCALE)
 
 
 def test_a_still_frame_is_what_the_certificate_predicts(certificate, views):
@@ -52,11 +46,11 @@ def test_a_still_frame_is_what_the_certificate_predicts(certificate, views):
     assert frame.pixels.shape == (40, 60, 3)
     assert np.abs(frame.pixels.astype(int) - to_bytes(boxes.center)).max() <= 1
     assert frame.factor == pytest.approx(boxes.view_factor, rel=1e-6)
-    assert frame.support == boxes.support
+    assert frame.support == boxes.flag
 
 
 def test_the_modes_show_the_sides_of_the_boxes(certificate, views):
-    boxes = boxes_at(certificate, views[NAMES[1]].camera, certificate.threshold)
+    boxes = certificate.predict(views[NAMES[1]].camera)
     middle, lower, upper, width = (
         picture(boxes, looking(certificate, mode))
         for mode in ("RGB", "lower", "upper", "half-width")
@@ -73,7 +67,9 @@ def test_a_preview_is_smaller_and_flagged_as_the_full_picture_would_be(certifica
 
 
 def test_an_unbounded_box_is_grey_and_spans_all_colours(certificate, views):
-    boxes = boxes_at(certificate, views[NAMES[1]].camera, float("inf"))
+    boxes = replace(
+        certificate.predict(views[NAMES[1]].camera), half_width=torch.full((40, 60), torch.inf)
+    )
     pictures = {
         mode: picture(boxes, looking(certificate, mode))
         for mode in ("half-width", "lower", "upper")
@@ -113,10 +109,10 @@ def test_every_view_has_its_role_and_its_difficulty(certificate, views):
         assert known.needed == pytest.approx(record.score * record.factor, rel=1e-6)
 
 
-def test_a_card_counts_the_misses_that_the_score_counts(certificate, photos, views, promise):
+def test_a_card_counts_the_misses_that_the_score_counts(certificate, photos, views):
     scene = made_capture(photos)
     for record in certificate.record.calibration[:4]:
-        card = make_card(certificate, views[record.name], promise, scene)
+        card = make_card(certificate, views[record.name], scene)
         assert card.photo is not None and card.misses is not None
         missed = (card.misses == MISSED).all(axis=-1)
         share = Fraction(int(missed.sum()), missed.size)
@@ -124,25 +120,23 @@ def test_a_card_counts_the_misses_that_the_score_counts(certificate, photos, vie
         assert f"{100 * float(share):.1f}%" in card.words
 
 
-def test_no_label_that_was_not_used_is_shown(certificate, photos, views, promise):
+def test_no_label_that_was_not_used_is_shown(certificate, photos, views):
     """Not of a view that was unlabelled, even where the capture has its photo by now."""
     scene = made_capture(photos)
     unlabelled = replace(views[HELD_OUT[0]], role="unlabelled", image=None)
     assert photo_of(unlabelled, scene) is None
-    assert make_card(certificate, unlabelled, promise, scene).photo is None
+    assert make_card(certificate, unlabelled, scene).photo is None
     assert not scene.held_out.ledger.entries
 
 
-def test_another_photograph_than_the_certified_one_is_not_shown(
-    certificate, photos, views, promise
-):
+def test_another_photograph_than_the_certified_one_is_not_shown(certificate, photos, views):
     cameras, pictures = photos
     name = NAMES[1]
     scene = made_capture((cameras, {**pictures, name: 1 - pictures[name]}))
-    card = make_card(certificate, views[name], promise, scene)
+    card = make_card(certificate, views[name], scene)
     assert card.photo is None and "differs from the certified one" in card.words
 
 
-def test_without_a_capture_a_card_says_how_to_get_one(certificate, views, promise):
-    card = make_card(certificate, views[NAMES[1]], promise, None)
+def test_without_a_capture_a_card_says_how_to_get_one(certificate, views):
+    card = make_card(certificate, views[NAMES[1]], None)
     assert card.photo is None and "--data" in card.words
