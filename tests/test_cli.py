@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
@@ -12,7 +13,7 @@ from typing import get_args
 
 import pytest
 
-from splatcert import __version__, cli
+from splatcert import __version__, cli, console
 from splatcert.commands.demo import Demo
 from splatcert.errors import InputError
 from waiting import PATIENCE
@@ -166,3 +167,16 @@ def test_an_output_folder_that_cannot_be_is_refused(tmp_path, capsys):
     (tmp_path / "file").write_text("in the way")
     assert cli.main(["demo", "-o", str(tmp_path / "file" / "out")]) == 2
     assert "--output" in capsys.readouterr().err
+
+
+def test_a_table_fits_the_terminal_and_any_encoding(monkeypatch):
+    """Cells wrap, control characters are spelt out, and what an encoding lacks is replaced."""
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii", newline="\n")
+    monkeypatch.setattr(sys, "stdout", stream)
+    monkeypatch.setenv("COLUMNS", "40")
+    console.show_table(("name", "angle"), [("a\x1b[2J", "18°"), ("long " * 20, "≥ 5")])
+    stream.flush()
+    lines = stream.buffer.getvalue().decode("ascii").splitlines()
+    assert max(map(len, lines)) <= 44 and len(lines) > 4
+    assert lines[0].split() == ["name", "angle"] and "a\\x1b[2J" in lines[1]
+    assert lines[1].endswith("18 deg") and any(">= 5" in line for line in lines)

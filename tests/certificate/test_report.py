@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 from warnings import catch_warnings, simplefilter
 
 import pytest
@@ -15,6 +17,8 @@ from splatcert import CertifyConfig, ReportConfig, certify, write_report
 from splatcert.certificate.certificate import CertificateError
 from splatcert.deploy import load_certificate
 from splatcert.report.build import report_of
+from splatcert.report.conditions import conditions_of
+from splatcert.report.summary import closing_lines
 from splatcert.scene.scene import scene_from_tensors
 
 HOSTILE = (
@@ -109,6 +113,26 @@ def test_every_picture_has_words_or_belongs_to_one_that_has(pages):
     labelled = [image for image in images if image["alt"]]
     assert len(images) - len(labelled) == 3  # the faded render below each view's misses
     assert all(chart.get("aria-label") for chart in Outline(pages["data"]).all("svg"))
+
+
+@pytest.mark.parametrize(
+    ("p_value", "mark", "said"),
+    [(0.5, "neutral", "no evidence against"), (0.01, "attention", "Coverage may")],
+)
+def test_a_test_that_does_not_reject_is_no_approval(certificate, p_value, mark, said):
+    tested = replace(certificate.record.exchangeability, p_value=p_value)
+    judged = replace(certificate, record=replace(certificate.record, exchangeability=tested))
+    (found,) = [one for one in conditions_of(judged) if "Permutation test" in one.words]
+    assert found.mark == mark and said in found.words
+    assert said in closing_lines(judged, Path("cert"))["Notes"]
+
+
+def test_certify_ends_with_seven_lines(certificate):
+    """More only where there is something to say."""
+    lines = closing_lines(certificate, Path("my cert"))
+    usual = {"Certificate", "Guarantee", "Applies to", "Half-width", "Estimate", "Notes", "Next"}
+    assert usual <= set(lines) and [*lines][:: len(lines) - 1] == ["Certificate", "Next"]
+    assert lines["Next"] == "splatcert report 'my cert'    splatcert view 'my cert'"
 
 
 def test_misses_are_those_that_the_scores_tell(stored, photos, model):

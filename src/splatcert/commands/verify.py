@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -114,5 +115,4 @@ def shortened(detail: str, room: int) -> str:
     """The first part of a detail that fits on a line."""
     if len(detail) <= room:
         return detail
-    first = detail.split("; ", maxsplit=1)[0]
-    return first if len(first) <= room else f"{first[: room - 4].rstrip(' ,(')} ..."
+    return textwrap.shorten(detail.split("; ", maxsplit=1)[0], room, placeholder=" ...")

@@ -39,7 +39,7 @@ def coverage_curve(views: Calibration, guarantee: Guarantee) -> Markup:
     lowest = min(wanted, *shares) if views.inside is not None else float(min(levels))
     low = max(0.0, np.floor(10 * lowest - 0.5) / 10)
     across = Axis("share of a view's pixels inside their boxes", low, 1.0, _percents(low, 1.0))
-    chart = Chart(across, Axis("share of views with at least this much", 0, 1, _percents(0, 1)))
+    chart = Chart(across, Axis("share of views at or above", 0, 1, _percents(0, 1)))
     chart.line([(low, corner), (wanted, corner), (wanted, 0)], "target")
     if views.inside is not None:
         ordered = np.sort(shares)

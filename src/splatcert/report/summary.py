@@ -68,6 +68,7 @@ def detail_lines(certificate: Certificate) -> dict[str, str]:
         f"{record.field.training_psnr:.1f} dB",
         "Scale": scale_words(certificate),
         "Calibration": state_calibration(certificate.alpha, record.guarantee.views),
+        "Test": f"permutation of scores: {record.exchangeability.in_words()}",
         "Savings": _savings(certificate),
     }
     return {label: text for label, text in rows.items() if text}
@@ -153,11 +154,11 @@ def exchangeability_words(certificate: Certificate) -> str:
     if test.p_value < DOUBTFUL:
         return (
             "Coverage may differ between regions of this capture "
-            f"(permutation test: {test.in_words()}; see the report)."
+            f"(permutation test: p = {test.p_value:.2g}; see the report)."
         )
     return (
         "A permutation test on capture order and pose found no evidence against "
-        f"exchangeability ({test.in_words()})."
+        f"exchangeability (p = {test.p_value:.2g})."
     )
 
 
