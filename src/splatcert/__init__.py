@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from splatcert.config import CertifyConfig, LearnConfig, ReportConfig, TrainConfig
     from splatcert.conformal.boxes import Boxes, Flag
     from splatcert.deploy import load_certificate, verify
-    from splatcert.difficulty.predictor import ViewPredictor
+    from splatcert.difficulty.predictor import ViewPredictor, load_predictor
     from splatcert.difficulty.views_file import SceneViews
     from splatcert.errors import InputError
     from splatcert.pipeline import certify, learn
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from splatcert.scene.scene import Scene, scene_from_tensors
     from splatcert.splats.files import load_splats
     from splatcert.splats.gaussians import Splats
+    from splatcert.splats.ply import save_ply
     from splatcert.training.optimise import train
 
 __version__ = "0.1.0"
@@ -63,11 +64,13 @@ __all__ = [
     "certify",
     "learn",
     "load_certificate",
+    "load_predictor",
     "load_scene",
     "load_splats",
     "open_capture",
     "open_view",
     "render",
+    "save_ply",
     "scene_from_tensors",
     "train",
     "verify",
@@ -100,11 +103,13 @@ _HOMES = {
     "certify": "splatcert.pipeline",
     "learn": "splatcert.pipeline",
     "load_certificate": "splatcert.deploy",
+    "load_predictor": "splatcert.difficulty.predictor",
     "load_scene": "splatcert.scene.load",
     "load_splats": "splatcert.splats.files",
     "open_capture": "splatcert.capture",
     "open_view": "splatcert.raster.render",
     "render": "splatcert.raster.render",
+    "save_ply": "splatcert.splats.ply",
     "scene_from_tensors": "splatcert.scene.scene",
     "train": "splatcert.training.optimise",
     "verify": "splatcert.deploy",

@@ -37,7 +37,7 @@ def test_a_camera_above_looks_at_surfaces_from_new_directions(certificate, photo
     above = look_at(
         np.array([0.1, 0.1, 4.0]), np.array([-0.1, -0.1, -4.0]), np.array([0.0, 1.0, 0.0])
     )
-    flag = certificate.predict(replace(photos[0][HELD_OUT[0]], world_to_camera=above)).support
+    flag = certificate.predict(replace(photos[0][HELD_OUT[0]], world_to_camera=above)).flag
     assert any("degrees off the directions" in why for why in flag.reasons)
 
 

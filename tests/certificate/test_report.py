@@ -13,7 +13,8 @@ import pytest
 import torch
 
 from certified_capture import NAMES, made_capture
-from splatcert import CertifyConfig, ReportConfig, certify, write_report
+from certified_capture import certify_scene as certify
+from splatcert import CertifyConfig, ReportConfig, write_report
 from splatcert.certificate.certificate import CertificateError
 from splatcert.deploy import load_certificate
 from splatcert.report.build import report_of
@@ -205,5 +206,5 @@ def test_a_scene_without_splats_is_refused(stored, photos, tmp_path):
 
 def test_another_model_is_refused(stored, model, tmp_path):
     other = type(model)(**{**vars(model), "means": torch.zeros_like(model.means)})
-    with pytest.raises(CertificateError, match="made for another model"):
+    with pytest.raises(CertificateError, match="made for a different model"):
         write_report(stored, tmp_path / "report.html", None, other)

@@ -139,7 +139,7 @@ def estimate(content):
 
 ALTERED = {
     score: {"scores"},
-    threshold: {"threshold", "threshold, independently"},
+    threshold: {"threshold", "second threshold"},
     level: {"levels"},
     pixel_level: {"levels", "scores"},
     splats_hash: {"inputs"},
@@ -320,7 +320,7 @@ def literal_nan(content):
 
 
 def beyond_floats(content):
-    content["scale"]["reference"] = 10**400
+    content["scale"]["parameters"]["reference"] = 10**400
 
 
 def short_pose(content):
@@ -352,14 +352,15 @@ def half_a_character(content):
 
 
 def zero_units(content):
-    content["scale"]["feature_stds"] = [0.0] * len(content["scale"]["features"])
+    scale = content["scale"]["parameters"]
+    scale["feature_stds"] = [0.0] * len(scale["features"])
 
 
 SENSELESS = {
-    literal_nan: "NaN is no number of JSON",
+    literal_nan: "NaN is not a JSON number",
     beyond_floats: "scale.reference is beyond the largest number",
     short_pose: r"training[0].camera: a pose has 12 numbers, got 11",
-    no_pixels: "training[0].camera: a side has 1 to",
+    no_pixels: "training[0].camera: a camera",
     zero_factor: "calibration[0]: the factor must be 1e-30 to 1e+30, got 0.0",
     no_score: "calibration[0]: the score must be 0 to 1e+30, or infinite, got nan",
     no_calibration: "calibration must name at least one view",

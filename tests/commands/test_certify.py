@@ -13,9 +13,17 @@ import pytest
 import torch
 from PIL import Image
 
-from certified_capture import HELD_OUT, NAMES, made_model, made_photos, made_truth
+from certified_capture import (
+    HELD_OUT,
+    NAMES,
+    made_model,
+    made_photos,
+    made_predictor,
+    made_truth,
+)
 from splat_layouts import write_gsplat_run, write_inria_folder
-from splatcert import cli, pipeline
+from splatcert import cli, pipeline, refusals
+from splatcert.raster import placement
 from splatcert.report.content import percent
 from splatcert.splats.files import save_ply
 from splatcert.storage.png import to_pixels
@@ -88,10 +96,11 @@ def test_it_states_the_guarantee_in_words(place, tmp_path, capsys):
 
 def test_what_is_refused_early_is_looked_at_once(place, tmp_path, monkeypatch):
     looked = []
-    check = pipeline.refuse_unlike_model
-    monkeypatch.setattr(
-        pipeline, "refuse_unlike_model", lambda *what: looked.append(1) or check(*what)
-    )
+    check = placement.fit_photos
+    for module in (placement, refusals):
+        monkeypatch.setattr(
+            module, "fit_photos", lambda *what, **how: looked.append(1) or check(*what, **how)
+        )
     assert certify(place, tmp_path / "cert", *EVERY_THIRD, "--json") == 0
     assert looked == [1]
 
@@ -138,7 +147,7 @@ def test_verify_rejects_an_edited_certificate(made, tmp_path, capsys):
     assert cli.main(["verify", str(folder)]) == 2
     printed = capsys.readouterr()
     assert "failed an entry was changed after sealing" in flat(printed.out)
-    assert "3 of 14 checks failed (seal, threshold, second road)" in printed.err
+    assert "3 of 14 checks failed (seal, threshold, second threshold)" in printed.err
     assert cli.main(["inspect", str(folder)]) == 2
     assert "has been edited" in capsys.readouterr().err
 
@@ -150,7 +159,7 @@ def test_verify_names_another_photo(place, made, tmp_path, capsys):
     inputs = ["--data", str(capture), "--model", str(place / "model.ply")]
     assert cli.main(["verify", str(made), *inputs]) == 2
     printed = capsys.readouterr()
-    assert f"1 photos are others: images/{HELD_OUT[4]}" in flat(printed.out)
+    assert f"1 photos differ from the certified ones: images/{HELD_OUT[4]}" in flat(printed.out)
     assert "checks failed" in printed.err
 
 
@@ -279,7 +288,7 @@ def test_a_run_that_is_interrupted_leaves_no_certificate_and_goes_on(
     left = {path.name for path in (tmp_path / "cert").iterdir()}
     assert left == {".lock", ".field.safetensors"}
     assert cli.main(["verify", str(tmp_path / "cert")]) == 2
-    assert "start it again with the same command" in capsys.readouterr().err
+    assert "run the same command again to resume it" in capsys.readouterr().err
     assert certify(place, tmp_path / "cert", *EVERY_THIRD) == 0
     for name in ("field.safetensors", "views.npz"):
         assert (tmp_path / "cert" / name).read_bytes() == (made / name).read_bytes()
@@ -302,8 +311,8 @@ def test_a_run_of_splatcert_train_brings_its_own_split_and_size(place, tmp_path,
     assert "nobody used them to choose the model or its settings" in said
     assert cli.main(["verify", str(tmp_path / "cert"), "--verbose"]) == 0
     said = flat(capsys.readouterr().out)
-    assert "photos of 12 held-out views (images/000.png, images/003.png" in said
-    assert "handed out before, for evaluation by splatcert train, says its run folder" in said
+    assert "splatcert train already used 12 held-out photos (images/000.png" in said
+    assert "for evaluation" in said
     inputs = ["--data", capture, "--model", str(run)]
     assert cli.main(["verify", str(tmp_path / "cert"), *inputs]) == 0
     other = ["certify", capture, str(run / "splats.ply"), "-o", str(tmp_path / "no")]
@@ -318,7 +327,7 @@ def test_a_run_of_splatcert_train_brings_its_own_split_and_size(place, tmp_path,
     record = json.loads((run / "train.json").read_text())
     (run / "train.json").write_text(json.dumps({**record, "result": None}))
     assert cli.main(other) == 2
-    assert "holds a run that is not finished" in capsys.readouterr().err
+    assert "holds an unfinished run" in capsys.readouterr().err
     (run / "train.json").write_text("{}")
     assert cli.main(other) == 2
     assert "does not say what the model was trained on" in capsys.readouterr().err
@@ -335,7 +344,7 @@ def test_models_of_other_trainers_bring_their_split(place, tmp_path, capsys):
     write_inria_folder(place / "seen", {7: splats}, settings.format(False))
     assert certify(place, tmp_path / "b", model="seen") == 2
     told = capsys.readouterr().err
-    assert "the model has seen every photo of its capture" in told and "--eval" in told
+    assert "the model was trained on every photo of its capture" in told and "--eval" in told
     assert not (tmp_path / "b").exists()
     # Photos that were added later may be named.
     (tmp_path / "later.txt").write_text("\n".join(f"images/{name}" for name in HELD_OUT))
@@ -389,7 +398,7 @@ def other_scene(place: Path) -> list[str]:
 
 
 def other_schema(place: Path) -> list[str]:
-    content = {"format": "splatcert view predictor", "version": 2, "features": ["g_dnn", "g_x"]}
+    content = {**made_predictor().to_json(), "features": ["g_dnn", "g_x"]}
     (place / "predictor.json").write_text(json.dumps(content))
     return [*EVERY_THIRD, "--predictor", str(place / "predictor.json")]
 
@@ -405,7 +414,7 @@ def no_model(place: Path) -> list[str]:
 
 BAD_INPUT = {
     nothing_held_out: "is held out, so nothing can calibrate",
-    one_held_out: "calibration needs 2 at least",
+    one_held_out: "calibration needs at least 2",
     another_size: "50 x 40 pixels, its camera 60 x 40",
     missing_photo: "1 of 24 training photos are missing",
     broken_splats: "1 of 400 Gaussians are not finite",

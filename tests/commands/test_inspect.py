@@ -104,7 +104,7 @@ def test_a_run_of_splatcert_train_is_named_and_an_unfinished_one_told(tmp_path, 
     assert "Held out 1 photo, a.png" in said
     (run / "train.json").write_text(json.dumps({"request": request, "result": None}))
     assert cli.main(["inspect", str(run)]) == 2
-    assert "a run that is not finished" in capsys.readouterr().err
+    assert "an unfinished run" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["default", "strict"])

@@ -63,7 +63,7 @@ def test_a_port_in_use_is_named_before_anything_is_loaded(capsys):
         (["--host", "192.0.2.1"], "cannot listen on 192.0.2.1"),
         (["--port", "70000"], "from 0 to 65535"),
         (["--port", "-1"], "from 0 to 65535"),
-        (["--port", "0"], "is no certificate"),
+        (["--port", "0"], "is not a certificate"),
         (["--threads", "-1"], "--threads must be 0 or more"),
     ],
 )
@@ -140,4 +140,4 @@ def test_it_serves_its_page_alone_and_ends_with_ctrl_c(stored, heeds_ctrl_c):
         process.send_signal(signal.SIGINT)
         rest = process.stdout.read()
         assert process.wait(PATIENCE) == 0
-    assert "ended" in rest and "Traceback" not in rest
+    assert "Ended" in rest and "Traceback" not in rest

@@ -70,7 +70,7 @@ def test_psnr_may_be_undefined(fit, stored):
         ({"reason": "boredom"}, {}, "its trace is inconsistent"),
         ({}, {"coefficients": None}, "it has no coefficients"),
         ({}, {"coefficients": torch.full((40, 9), torch.nan)}, "360 entries of coefficients"),
-        ({}, {"coefficients": torch.zeros(40, 9).double()}, "expected torch.float32 with 2 axes"),
+        ({}, {"coefficients": torch.zeros(40, 9).double()}, "expected float32 with 2 axes"),
         ({}, {"coefficients": torch.zeros(39, 9)}, r"expected \[2, 39, 5\]"),
         ({}, {"support": torch.zeros(2, 40, 4)}, r"support has shape \[2, 40, 4\]"),
         ({}, {"support": torch.full((2, 40, 5), torch.inf)}, "400 entries of support"),

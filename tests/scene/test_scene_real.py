@@ -117,4 +117,4 @@ def test_captures_the_package_learned_from_are_known_again(name):
     assert len(learned_from(shipped_predictor().card, scene)) >= 20
     chosen, predictor = chosen_predictor("default", scene)
     assert chosen == ("strict" if name == "garden" else "reverse")
-    assert not learned_from(predictor, scene)
+    assert not learned_from(predictor.card, scene)

@@ -94,11 +94,15 @@ def test_labels_are_handed_out_with_a_role_and_written_down(scene):
         SourceView,
     ]
     assert first[0].image().shape == (48, 64, 3)
+
+    def use(order, purpose, by, views):
+        return LabelUse(order=order, purpose=purpose, by=by, views=views)
+
     every = ("photo_00.png", "photo_03.png", "photo_06.png")
     assert held_out.ledger.entries == (
-        LabelUse(0, "calibration", "certify", ("photo_03.png",)),
-        LabelUse(1, "evaluation", "the table", every),
-        LabelUse(2, "source", "learn", ("photo_06.png",)),
+        use(0, "calibration", "certify", ("photo_03.png",)),
+        use(1, "evaluation", "the table", every),
+        use(2, "source", "learn", ("photo_06.png",)),
     )
     assert held_out.ledger.views_seen("calibration") == {"photo_03.png"}
     assert held_out.ledger.views_seen() == set(held_out.names)

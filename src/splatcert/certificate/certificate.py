@@ -32,6 +32,7 @@ from splatcert.errors import InputError
 if TYPE_CHECKING:
     from splatcert.field.fitted_scene import Observed
     from splatcert.scales.scale import FrozenScale
+    from splatcert.splats.gaussians import Splats
 
 OUTSIDE_BATCH = (
     "is not a view of the batch that set the unit of the view factor, so the guarantee does not "
@@ -122,6 +123,11 @@ class Certificate:
         if self.rule is not None:
             return self.rule.factors(table.descriptors)
         return np.ones(len(table)) if self.record.scale.shape == 0 else table.field_means
+
+    @property
+    def splats(self) -> Splats | None:
+        """The model, where it is there to predict with."""
+        return None if self.scale is None else self.scale.scene.splats
 
     @property
     def fitted(self) -> Observed:

@@ -81,7 +81,7 @@ class FieldArrays:
         facts, arrays = _read(path)
         if facts.get("schema") != SCHEMA:
             raise FieldError(
-                f"{path} has schema {facts.get('schema')!r}, this version reads {SCHEMA}.\n"
+                f"{path} has schema {facts.get('schema')!r}, but this version reads {SCHEMA}.\n"
                 "  Fit the field again, or use the splatcert that wrote it."
             )
         _check_arrays(path, arrays)
@@ -103,7 +103,7 @@ class FieldArrays:
                 reason=facts["reason"],
             )
         except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise _damaged(path, f"its description lacks or garbles {error}") from error
+            raise _damaged(path, f"its description lacks a valid {error}") from error
         known._check_sizes(path, gaussians)
         return known
 
@@ -111,7 +111,7 @@ class FieldArrays:
         count, bases = self.coefficients.shape
         folds = len(self.support)
         if bases != (self.degree + 1) ** 2:
-            raise _damaged(path, f"degree {self.degree} does not go with {bases} coefficients")
+            raise _damaged(path, f"degree {self.degree} does not match {bases} coefficients")
         if self.support.shape != (folds, count, SUPPORT_COLUMNS):
             raise _damaged(
                 path,
@@ -119,10 +119,10 @@ class FieldArrays:
                 f"expected [{folds}, {count}, {SUPPORT_COLUMNS}]",
             )
         if self.reason not in REASONS or self.objective.size != self.relative_residuals.size:
-            raise _damaged(path, "its trace contradicts itself")
+            raise _damaged(path, "its trace is inconsistent")
         if gaussians is not None and gaussians != count:
             raise FieldError(
-                f"{path} holds a field of {count:,} Gaussians, the splats have {gaussians:,}.\n"
+                f"{path} holds a field of {count:,} Gaussians, but the splats have {gaussians:,}.\n"
                 "  It was fitted to a different model; fit the field again."
             )
 

@@ -155,7 +155,10 @@ def read_content(folder: Path) -> tuple[dict[str, Any], Record]:
         )
     try:
         upgraded = UPGRADES[found[1]](content) if found[1] in UPGRADES else content
-        return content, from_plain(Record, upgraded)
+        record = from_plain(Record, upgraded)
+        if record.scale.name == "paper":
+            from_plain(FactorParameters, record.scale.parameters, "scale")
+        return content, record
     except PlainError as error:
         raise CertificateError(
             f"{path} is not a valid certificate: {error}.\n"

@@ -290,7 +290,7 @@ QUESTIONS: dict[str, Callable[[Stored], str]] = {
     "files": _files,
     "levels": _levels,
     "threshold": _order_statistic,
-    "threshold, independently": _risk_control,
+    "second threshold": _risk_control,
     "roles": _roles,
     "masks": _masks,
     "extent": _extent,

@@ -75,6 +75,7 @@ class Certify:
         from splatcert.conformal.levels import parse_level
         from splatcert.deploy import remember_places
         from splatcert.pipeline import certify
+        from splatcert.refusals import refuse_early
         from splatcert.report.summary import closing_lines
         from splatcert.storage.whole import owned_folder
 
@@ -91,6 +92,7 @@ class Certify:
             backend=self.engine.backend,
         )
         scale, instead = self._scale(capture.scene)
+        refuse_early(capture, scale, self.engine.backend)  # before a word or a folder
         if not self.json:
             say_all(opened_words(capture, self.model))
             say("Back end", engine)

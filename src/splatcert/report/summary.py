@@ -31,8 +31,6 @@ LABEL_USES: dict[Purpose, str] = {
     "evaluation": "to measure quality",
     "source": "to train a view predictor",
 }
-FROM_RUN = ", says its run folder"
-"""How the ledger marks entries that a training run reported."""
 
 
 def closing_lines(certificate: Certificate, folder: Path) -> dict[str, str]:
@@ -95,8 +93,7 @@ def earlier_use(certificate: Certificate) -> str:
     labels, told = certificate.record.labels, []
     for entry in labels.ledger[: labels.handed_out_before]:
         photos = f"{plural(len(entry.views), 'held-out photo')} ({listed(entry.views)})"
-        by = entry.by.removesuffix(FROM_RUN)
-        told.append(f"{by} had already used {photos} {LABEL_USES[entry.purpose]}.")
+        told.append(f"{entry.by} had already used {photos} {LABEL_USES[entry.purpose]}.")
     if not told:
         return ""
     return (
