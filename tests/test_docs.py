@@ -63,7 +63,8 @@ def test_files_named_in_the_documents_exist():
     missing = []
     for path, text in texts(".md"):
         for match in named.finditer(text):
-            places = (ROOT, ROOT / "src/splatcert", path.parent)
+            packages = (ROOT / "src/splatcert", ROOT / "src/splatcert_bench")
+            places = (ROOT, *packages, path.parent)
             if not any((place / match[1]).exists() for place in places):
                 missing.append(f"{path.relative_to(ROOT)}: {match[1]}")
     assert not missing
