@@ -19,7 +19,7 @@ import numpy as np
 from machine import describe_machine
 
 from splatcert import load_certificate
-from splatcert.viewer.levels import Levels
+from splatcert_viewer.levels import Levels
 
 RESULTS = Path(__file__).parent / "results" / "certificates.json"
 ALPHAS = ("1/20", "1/10", "1/5", "1/4", "1/2")

@@ -27,7 +27,7 @@ from splatcert import _native
 from splatcert.camera import Camera
 from splatcert.difficulty.descriptor import EPSILON0, CameraGeometry
 from splatcert.field.fit import ResidualField
-from splatcert.field.fitted_scene import Observed
+from splatcert.field.fitted_scene import FittedScene
 from splatcert.field.support import Support
 from splatcert.raster import native
 from splatcert.raster.render import open_view
@@ -41,7 +41,7 @@ OBSERVERS = 24
 BACKGROUND = (0.0, 0.0, 0.0)
 
 
-def observe(splats: Splats, cameras: Sequence[Camera], extent: float) -> Observed:
+def observe(splats: Splats, cameras: Sequence[Camera], extent: float) -> FittedScene:
     """A fitted scene; the residual field is random, which does not change its cost."""
     generator = torch.Generator().manual_seed(0)
     exposure, direction = torch.zeros(len(splats)), torch.zeros(len(splats), 3)
@@ -52,7 +52,7 @@ def observe(splats: Splats, cameras: Sequence[Camera], extent: float) -> Observe
     error = 0.1 * exposure * torch.rand(len(splats), generator=generator)
     coefficients = 0.02 * torch.randn(len(splats), 9, generator=generator)
     coefficients[:, 0] += 0.2
-    return Observed(
+    return FittedScene(
         splats=splats,
         field=cast(ResidualField, SimpleNamespace(coefficients=coefficients)),
         support=Support(exposure, direction, error),
@@ -60,18 +60,18 @@ def observe(splats: Splats, cameras: Sequence[Camera], extent: float) -> Observe
     )
 
 
-def rgb_only(observed: Observed, camera: Camera) -> Tensor:
+def rgb_only(observed: FittedScene, camera: Camera) -> Tensor:
     """A plain render, without any certificate."""
     view = open_view(observed.splats, camera)
     return view.composite(view.colours()).clamp_(0, 1)
 
 
-def certified(observed: Observed, camera: Camera) -> Tensor:
+def certified(observed: FittedScene, camera: Camera) -> Tensor:
     """Picture, all auxiliaries, descriptor and half-widths."""
     return 0.1 * observed.query(camera).shape(0.5)
 
 
-def four_passes(observed: Observed, camera: Camera) -> list[Tensor]:
+def four_passes(observed: FittedScene, camera: Camera) -> list[Tensor]:
     """The paper's way, three channels at a time; rendering alone, without maps or descriptor."""
     view = open_view(observed.splats, camera)
     values = view.pack(observed.traits)
@@ -79,7 +79,7 @@ def four_passes(observed: Observed, camera: Camera) -> list[Tensor]:
     return [view.composite(values[:, some]) for some in columns]
 
 
-def steps_of(observed: Observed, camera: Camera) -> dict[str, Callable[[], Any]]:
+def steps_of(observed: FittedScene, camera: Camera) -> dict[str, Callable[[], Any]]:
     """The parts of a picture and of a query, one by one."""
     view = open_view(observed.splats, camera)
     colours, values = view.colours(), view.pack(observed.traits)
@@ -104,7 +104,7 @@ def packing_difference(view: View, values: Tensor) -> float:
     return float((together - torch.cat(alone, dim=2)).abs().max())
 
 
-def measure(observed: Observed, cameras: Sequence[Camera], rounds: int) -> dict[str, Any]:
+def measure(observed: FittedScene, cameras: Sequence[Camera], rounds: int) -> dict[str, Any]:
     """Time whole queries over all cameras, then the parts of one."""
     whole = {
         run.__name__: lambda run=run: [run(observed, camera) for camera in cameras]
@@ -133,7 +133,7 @@ def measure(observed: Observed, cameras: Sequence[Camera], rounds: int) -> dict[
     }
 
 
-def scene_of(options: argparse.Namespace) -> tuple[str, Observed, Sequence[Camera]]:
+def scene_of(options: argparse.Namespace) -> tuple[str, FittedScene, Sequence[Camera]]:
     """The chosen scene, and cameras spread over it."""
     if bool(options.data) != bool(options.model):
         raise SystemExit("--data and --model go together")

@@ -44,7 +44,7 @@ COMMANDS = {
     "report": "splatcert.commands.report:Report",
     "learn": "splatcert.commands.learn:Learn",
     "render": "splatcert.commands.render:Render",
-    "view": "splatcert.commands.view:View",
+    "view": "splatcert_viewer.command:View",
     "suggest": "splatcert.commands.suggest:Suggest",
     "export": "splatcert.commands.export:Export",
     "bench": "splatcert_bench.commands:Bench",

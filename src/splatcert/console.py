@@ -112,24 +112,30 @@ def stages() -> Iterator[Progress]:
         rich_progress.BarColumn(),
         rich_progress.MofNCompleteColumn(),
         rich_progress.TimeRemainingColumn(),
+        rich_progress.TextColumn("{task.fields[note]}"),
     )
     with rich_progress.Progress(*shown, console=Console(stderr=True), transient=True) as bar:
         tasks: dict[str, Any] = {}
 
-        def on(doing: str, done: int, total: int) -> None:
+        def on(doing: str, done: int, total: int, note: str = "") -> None:
             if doing not in tasks:
-                tasks[doing] = bar.add_task(doing, total=total)
-            bar.update(tasks[doing], completed=done, total=total)
+                tasks[doing] = bar.add_task(doing, total=total, note=note)
+            bar.update(tasks[doing], completed=done, total=total, note=note)
 
         yield on
 
 
 def _lines() -> Progress:
     printed = [time.monotonic()]
+    begun: dict[str, tuple[float, int]] = {}
 
-    def on(doing: str, done: int, total: int) -> None:
-        if time.monotonic() - printed[0] > SECONDS_BETWEEN_LINES:
-            print(f"{doing}: {done} of {total}", file=sys.stderr, flush=True)
-            printed[0] = time.monotonic()
+    def on(doing: str, done: int, total: int, note: str = "") -> None:
+        now = time.monotonic()
+        started, first = begun.setdefault(doing, (now, done))
+        if now - printed[0] > SECONDS_BETWEEN_LINES:
+            left = (now - started) / max(done - first, 1) * (total - done)
+            words = "  ".join(filter(None, (f"{doing}: {done} of {total}", note)))
+            print(f"{words}  {left:.0f} s left", file=sys.stderr, flush=True)
+            printed[0] = now
 
     return on

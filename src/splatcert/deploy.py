@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from splatcert.certificate.certificate import Certificate, CertificateError
 from splatcert.certificate.checks import UNUSABLE, Check, Verification
@@ -58,12 +58,7 @@ def with_model(
     record = certificate.record
     _check_renderer(record)
     _check_splats(record, splats)
-    chosen = scale or stored_scale(record.scale.name)
-    if chosen is None or chosen.name != record.scale.name:
-        raise CertificateError(
-            f"the certificate is on a scale {record.scale.name!r}, which is not in the package.\n"
-            "  Give it again: load_certificate(path, splats, scale=OwnMap(name, map))."
-        )
+    chosen = scale or stored_scale(record.scale)
     fitted = fitted_scene(
         splats,
         fit_of(certificate.field),
@@ -141,14 +136,14 @@ def verify(
         return Verification(checks)
     from splatcert.certificate.recompute import compare
     from splatcert.pipeline import certify
-    from splatcert.scales.named import again
+    from splatcert.scales.named import stored_scale
 
     record = read_content(folder)[1]
     try:
         stored = read_certificate(folder)
         recomputed = certify(
             capture,
-            scale=scale or again(record.scale),
+            scale=scale or stored_scale(record.scale),
             config=record.config,
             backend=record.renderer.backend,
             on=on,
@@ -202,26 +197,8 @@ def open_certificate(
             f"  Give the one that was certified ({record.model.gaussians:,} Gaussians): "
             "--model MODEL."
         )
-    splats = certified_splats(record, place, data or remembered(folder, "data"))
-    return load_certificate(folder, splats)
-
-
-def certified_splats(record: Record, model: Path, data: Path | None) -> Splats:
-    """The splats of a model; in the capture's frame if they are not the certified ones as such."""
-    from splatcert.splats.files import load_splats
-    from splatcert.splats.transform import FrameError
-
-    try:
-        splats = load_splats(model)
-        if data is None or splats_hash(splats) == record.model.splats:
-            return splats
-    except FrameError:
-        if data is None:
-            raise CertificateError(
-                f"{model} is in its trainer's own frame, which is rebuilt from the capture.\n"
-                "  Give it as well: --data DATA."
-            ) from None
-    return load_certified_splats(record, model, load_certified_scene(record, data))
+    data = data or remembered(folder, "data")
+    return load_certificate(folder, load_certified_splats(record, place, data=data))
 
 
 def load_certified_scene(record: Record, data: Path, images: str | None = None) -> Scene:
@@ -242,13 +219,26 @@ def load_certified_scene(record: Record, data: Path, images: str | None = None) 
     return load_scene(data, **options)
 
 
-def load_certified_splats(record: Record, model: Path, scene: Scene | None = None) -> Splats:
-    """The model; in the capture's frame if the capture is there to find it by."""
+def load_certified_splats(
+    record: Record, model: Path, scene: Scene | None = None, data: Path | None = None
+) -> Splats:
+    """The model, brought to the capture's frame if it is not the certified one as stored."""
     from splatcert.raster.placement import load_for_scene
     from splatcert.splats.files import load_splats
+    from splatcert.splats.transform import FrameError
 
+    try:
+        splats = load_splats(model)
+        if (scene or data) is None or splats_hash(splats) == record.model.splats:
+            return splats
+    except FrameError:
+        if scene is None and data is None:
+            raise CertificateError(
+                f"{model} is in its trainer's own frame, which is rebuilt from the capture.\n"
+                "  Give it as well: --data DATA."
+            ) from None
     if scene is None:
-        return load_splats(model)
+        scene = load_certified_scene(record, cast("Path", data))
     renderer = record.renderer
     placed = load_for_scene(model, scene, background=renderer.background, backend=renderer.backend)
     return placed.splats

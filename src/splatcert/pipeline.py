@@ -13,7 +13,8 @@ import numpy as np
 
 from splatcert.capture import Capture, as_capture
 from splatcert.certificate.certificate import Certificate
-from splatcert.certificate.issue import Findings, issue, label_record
+from splatcert.certificate.issue import issue
+from splatcert.certificate.record import LabelRecord
 from splatcert.certificate.view_records import CalibrationRecord
 from splatcert.config import CertifyConfig, LearnConfig
 from splatcert.conformal.calibrate import CalibrationTooSmall, shortfall, threshold_of
@@ -81,9 +82,9 @@ def certify(
     q = threshold_of(np.array([view.score for view in scored]), alpha)  # eq:outer-quantile
     if message := shortfall(len(scored), alpha):
         warnings.warn(message, CalibrationTooSmall, stacklevel=2)
-    found = Findings(
-        levels=(alpha, beta),
-        threshold=q,
+    record, views = issue(
+        (alpha, beta),
+        q,
         betas=betas,
         config=replace(config, **capture.settled(chosen)),
         scene=capture.record(),
@@ -91,12 +92,14 @@ def certify(
         renderer=side.renderer,
         field=field_record(fitted.fit),
         scale=frozen.record(),
-        labels=label_record(proof, used_before, held_out.ledger.entries),
+        labels=LabelRecord(
+            frozen=proof, handed_out_before=used_before, ledger=held_out.ledger.entries
+        ),
         training=fitted.training,
         calibration=scored,
-        queries=tuple(frozen.queries.values()),
+        queries=frozen.queries.values(),
     )
-    return Certificate(*issue(found, arrays_of(fitted.fit)), scale=frozen)
+    return Certificate(record, arrays_of(fitted.fit), views, frozen)
 
 
 def score_views(

@@ -12,12 +12,12 @@ Item = TypeVar("Item")
 class Progress(Protocol):
     """Called with what is being done, how much of it is done, and of how much."""
 
-    def __call__(self, doing: str, done: int, total: int, /) -> None:
-        """Take note."""
+    def __call__(self, doing: str, done: int, total: int, note: str = "", /) -> None:
+        """Take note; `note` is a word on how it goes."""
         ...
 
 
-def quiet(doing: str, done: int, total: int, /) -> None:
+def quiet(doing: str, done: int, total: int, note: str = "", /) -> None:
     """Nobody listens."""
 
 

@@ -55,7 +55,7 @@ class Full:
 
     def map(self, camera: Camera) -> Tensor:
         """[H, W], float64."""
-        query = self.fitted.observed.query(camera, backend=self.fitted.backend)
+        query = self.fitted.scene.query(camera, backend=self.fitted.backend)
         return torch.from_numpy(
             ScaledView.of(query, self.rule.factor_of(query), self.rule.lambda_b).scale()
         )

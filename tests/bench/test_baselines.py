@@ -14,7 +14,6 @@ from parts import Full, Magnitude, PerView, factor_only, shape_only
 
 from certified_capture import made_capture, made_fitted, made_photos, made_predictor
 from splatcert.capture import Capture
-from splatcert.certificate.certificate import CertificateError
 from splatcert.conformal.calibrate import view_score
 from splatcert.deploy import load_certificate, verify
 from splatcert.difficulty.rule import FactorRule
@@ -22,6 +21,7 @@ from splatcert.pipeline import certify
 from splatcert.raster.native import NativeView
 from splatcert.raster.reference import ReferenceView, transmit
 from splatcert.raster.render import render
+from splatcert.scales.named import ScaleNameError
 from splatcert.splats.harmonics import basis
 from splatcert_bench.baselines.baseline import Fitted, Members
 from splatcert_bench.baselines.ensemble import Ensemble, EnsembleError
@@ -144,7 +144,7 @@ def test_every_map_is_positive_and_has_the_cameras_size(name, fitted, photos):
 
 
 def test_sums_of_visibility_agree_between_back_ends(fitted):
-    splats = fitted.observed.splats[torch.arange(40)]
+    splats = fitted.scene.splats[torch.arange(40)]
     cameras = [view.camera for view in fitted.training[:3]]
     fast = add_up_visibility(splats, cameras)
     exact = add_up_visibility(splats.to(torch.float64), cameras, "reference")
@@ -178,11 +178,11 @@ def test_an_ensemble_of_one_is_refused(fitted):
 def test_parts_of_our_scale_are_what_tables_make_of_scores(fitted, photos):
     """A factor of a view divides its score; the shape keeps mean one."""
     cameras, pictures = photos
-    batch = [fitted.observed.query(camera) for camera in list(cameras.values())[:6]]
+    batch = [fitted.scene.query(camera) for camera in list(cameras.values())[:6]]
     rows = np.array([query.descriptor for query in batch])
     rule = FactorRule.freeze(made_predictor(), rows, rows, "batch")
     name, camera = "003.png", cameras["003.png"]
-    query = fitted.observed.query(camera)
+    query = fitted.scene.query(camera)
     residual = np.abs(pictures[name].numpy() - query.center.numpy()).max(axis=-1).astype(np.float64)
     maps = {
         "full": Full(fitted, rule),
@@ -228,7 +228,7 @@ def test_a_baseline_of_ones_own_is_found_by_module_and_class(tmp_path, monkeypat
 def test_a_baseline_is_certified_and_verified_like_our_own_scale(photos, name, tmp_path):
     fitted = made_fitted(photos, steps=8)
     scale = as_scale(name, maker_of(name)(fitted))
-    scene, model = made_capture(photos), fitted.observed.splats
+    scene, model = made_capture(photos), fitted.scene.splats
     made = certify(scene, model, unseen=scene.held_out.names, scale=scale)
     assert made.record.scale.name == name and made.threshold > 0
     folder = made.save(tmp_path / "cert")
@@ -238,5 +238,5 @@ def test_a_baseline_is_certified_and_verified_like_our_own_scale(photos, name, t
     loaded = load_certificate(folder, model, scale=scale)
     camera = made.record.calibration[0].camera
     assert torch.equal(loaded.predict(camera).half_width, made.predict(camera).half_width)
-    with pytest.raises(CertificateError, match="is not in the package"):
+    with pytest.raises(ScaleNameError, match="is not in the package"):
         load_certificate(folder, model)

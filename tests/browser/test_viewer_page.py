@@ -18,9 +18,9 @@ pytest.importorskip("viser", reason="viser is not installed: pip install splatce
 api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 PlaywrightTimeout = api.TimeoutError
 
-from splatcert.viewer.landmarks import viewpoint_from  # noqa: E402
-from splatcert.viewer.serve import Server, serving  # noqa: E402
-from splatcert.viewer.shown import ViewerState  # noqa: E402
+from splatcert_viewer.landmarks import viewpoint_from  # noqa: E402
+from splatcert_viewer.serve import Server, serving  # noqa: E402
+from splatcert_viewer.shown import ViewerState  # noqa: E402
 from waiting import until  # noqa: E402
 
 WIDTH, HEIGHT = 1280, 800

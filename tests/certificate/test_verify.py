@@ -301,7 +301,7 @@ def test_another_model_or_split_is_named(stored, photos):
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("{", "cannot be read"),
+        ("{", "is not valid JSON"),
         ("[]", "not a JSON object"),
         ('{"format": "splatcert certificate", "schema": 99}', "schema 99"),
         ('{"format": "splatcert certificate", "schema": 3}', "calibration is missing"),

@@ -19,8 +19,9 @@ from documented_project import write_bench, write_project
 
 import splatcert as sc
 from splatcert import cli
-from splatcert.commands import demo, view
+from splatcert.commands import demo
 from splatcert_bench.run import profiles
+from splatcert_viewer import command as view
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

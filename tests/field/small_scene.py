@@ -13,7 +13,7 @@ import torch
 from splatcert.camera import Camera
 from splatcert.difficulty.descriptor import CameraGeometry
 from splatcert.field.fit import ResidualField
-from splatcert.field.fitted_scene import Observed
+from splatcert.field.fitted_scene import FittedScene
 from splatcert.field.support import Support
 from splatcert.raster.reference import ReferenceView
 from splatcert_bench.synthetic.scenes import made_cameras, random_splats
@@ -28,7 +28,7 @@ def small_camera(width: int = 41, height: int = 30) -> Camera:
 
 def small_scene(
     seed: int = 0, count: int = 150, degree: int = 2, camera: Camera | None = None
-) -> Observed:
+) -> FittedScene:
     """Random splats, a random field, and a support in which some Gaussians are unseen."""
     generator = torch.Generator().manual_seed(seed)
     camera = small_camera() if camera is None else camera
@@ -45,7 +45,7 @@ def small_scene(
     coefficients[:, 0] += 0.3
     field = cast(ResidualField, SimpleNamespace(coefficients=coefficients))
     cameras = made_cameras(TRAINING, camera.width, camera.height)
-    return Observed(
+    return FittedScene(
         splats=splats,
         field=field,
         support=Support(exposure, direction, error),
@@ -53,7 +53,7 @@ def small_scene(
     )
 
 
-def weights_of(observed: Observed, camera: Camera) -> np.ndarray:
+def weights_of(observed: FittedScene, camera: Camera) -> np.ndarray:
     """Rows of A for every pixel, [H W, N], in float64."""
     view = ReferenceView(observed.splats.to(torch.float64), camera)
     drawn = view.footprints.weights(view.pixels()).numpy()

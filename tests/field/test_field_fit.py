@@ -12,7 +12,7 @@ from tiny_capture import HEIGHT, WIDTH, dense_fit, dense_view, tiny_capture
 from splatcert.config import ConfigError, FieldConfig
 from splatcert.field.fit import FieldFit, fit_field
 from splatcert.field.normal_equations import FieldError, sweep
-from splatcert.field.operator import NormalOperator, PreparedViews, field_image
+from splatcert.field.operator import NormalOperator, PreparedViews
 from splatcert.field.solve import Stopping, conjugate_gradients
 from splatcert.raster.render import open_view
 from splatcert.scene.roles import TrainingView
@@ -106,7 +106,7 @@ def test_a_huge_ridge_gives_the_constant_prior_everywhere():
     fit = fit_field(capture.splats, capture.training, replace(EXACT, ridge=1e9))
     view = open_view(capture.splats, capture.training[0].camera)
     alpha = view.composite(torch.ones(len(capture.splats), 1))[..., 0]
-    shown = field_image(view, fit.field.coefficients)
+    shown = view.composite(view.field_values(fit.field.coefficients)[:, None])[..., 0]
     assert torch.allclose(shown, fit.field.prior * alpha, atol=1e-5)
 
 

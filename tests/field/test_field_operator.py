@@ -6,7 +6,7 @@ import torch
 from tiny_capture import tiny_capture
 
 from splatcert import _native
-from splatcert.field.operator import NormalOperator, PreparedViews, field_image
+from splatcert.field.operator import NormalOperator, PreparedViews
 from splatcert.raster import native
 from splatcert.raster.native import NativeView
 from splatcert.raster.normal_sums import NormalSums
@@ -46,7 +46,7 @@ def test_values_are_the_harmonics_towards_the_camera(bases):
     values = view.field_values(coefficients)
     assert relative(values[drawn], truth[drawn]) < 1e-6
     assert not values[~drawn].any()
-    image = field_image(view, coefficients)
+    image = view.composite(view.field_values(coefficients)[:, None])[..., 0]
     assert torch.equal(image, view.composite(values[:, None])[..., 0])
 
 

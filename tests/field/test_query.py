@@ -10,13 +10,14 @@ import pytest
 import torch
 from small_scene import TRAINING, rank, small_camera, small_scene, weights_of
 
+from discontinuities import near_discontinuity
 from splatcert import _native
 from splatcert.difficulty.descriptor import EPSILON0, FEATURE_NAMES, DescriptorError
 from splatcert.field.fitted_scene import Query
 from splatcert.raster import native
 from splatcert.raster.native import NativeView
 from splatcert.raster.query_maps import Traits, summarise
-from splatcert.raster.reference import ReferenceView, near_discontinuity
+from splatcert.raster.reference import ReferenceView
 from splatcert.raster.render import render
 from splatcert.raster.view import View
 from splatcert.splats.harmonics import basis

@@ -12,10 +12,11 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from discontinuities import near_discontinuity
 from splatcert.raster import cuda
 from splatcert.raster.cuda import CudaView
 from splatcert.raster.gsplat_versions import CHANNELS_BEFORE, CHANNELS_RENEWED, channel_runs
-from splatcert.raster.reference import ReferenceView, near_discontinuity
+from splatcert.raster.reference import ReferenceView
 from splatcert.raster.render import BackendError, open_view, render
 from splatcert.raster.view import View
 from splatcert_bench.synthetic.scenes import made_cameras, made_splats, random_splats

@@ -10,11 +10,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discontinuities import near_discontinuity
 from splatcert.camera import Camera
 from splatcert.raster import native
 from splatcert.raster.native import NativeView, render_differentiable
 from splatcert.raster.native_autograd import ScreenGradients
-from splatcert.raster.reference import ReferenceView, near_discontinuity
+from splatcert.raster.reference import ReferenceView
 from splatcert.raster.render import render
 from splatcert.splats.gaussians import Splats
 from splatcert_bench.synthetic.scenes import made_cameras, made_splats, random_splats

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from discontinuities import near_discontinuity
 from splatcert.camera import Camera
 from splatcert.raster import reference
 from splatcert.raster.reference import (
     ALPHA_CAP,
     ReferenceView,
-    near_discontinuity,
     project,
     renderer_identity,
 )

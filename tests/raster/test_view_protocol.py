@@ -9,10 +9,11 @@ import pytest
 import torch
 
 import splatcert as sc
+from discontinuities import near_discontinuity
 from splatcert.raster.native import NativeView
 from splatcert.raster.normal_sums import NormalSums
 from splatcert.raster.query_maps import Traits
-from splatcert.raster.reference import ReferenceView, near_discontinuity
+from splatcert.raster.reference import ReferenceView
 from splatcert.raster.render import render
 from splatcert.raster.view import View
 from splatcert.splats.gaussians import Splats

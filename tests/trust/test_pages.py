@@ -111,8 +111,8 @@ def test_the_page_of_results_holds_no_element(valid, tmp_path):
 def test_words_of_the_viewer_are_escaped(valid):
     pytest.importorskip("viser", reason="viser is not installed: pip install splatcert[view]")
     from splatcert.deploy import open_certificate
-    from splatcert.viewer import html
-    from splatcert.viewer.shown import ViewerState
+    from splatcert_viewer import html
+    from splatcert_viewer.shown import ViewerState
 
     state = ViewerState.of(open_certificate(valid / "cert"), None)
     view = state.views[0]
@@ -124,10 +124,10 @@ def test_words_of_the_viewer_are_escaped(valid):
 def address(valid):
     """Where a viewer serves."""
     pytest.importorskip("viser", reason="viser is not installed: pip install splatcert[view]")
-    from splatcert.commands.view import View
     from splatcert.deploy import open_certificate
-    from splatcert.viewer.serve import serving
-    from splatcert.viewer.shown import ViewerState
+    from splatcert_viewer.command import View
+    from splatcert_viewer.serve import serving
+    from splatcert_viewer.shown import ViewerState
 
     host = View(certificate=valid).host
     state = ViewerState.of(open_certificate(valid / "cert"), None)

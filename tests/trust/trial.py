@@ -31,8 +31,8 @@ from corpus import Case
 from matplotlib.figure import Figure
 
 from splatcert import cli
-from splatcert.commands import view
 from splatcert.raster import native
+from splatcert_viewer import command as view
 
 SECONDS = 10.0
 """Of processor time for one command."""

@@ -12,19 +12,11 @@ import torch
 
 from certified_capture import HELD_OUT, NAMES, made_capture
 from splatcert.report.colours import WidthScale, palette
-from splatcert.viewer.colours import UNBOUNDED, colour_of, coloured
-from splatcert.viewer.frame import (
-    MISSED,
-    DisplayMode,
-    Mode,
-    draw,
-    make_card,
-    picture,
-    to_bytes,
-)
-from splatcert.viewer.known_views import known_views, photo_of
-from splatcert.viewer.shown import ViewerState
-from splatcert.viewer.viewpoint import viewpoint_of
+from splatcert_viewer.colours import UNBOUNDED, colour_of, coloured
+from splatcert_viewer.frame import MISSED, DisplayMode, Mode, draw, make_card, picture, to_bytes
+from splatcert_viewer.known_views import known_views, photo_of
+from splatcert_viewer.shown import ViewerState
+from splatcert_viewer.viewpoint import viewpoint_of
 
 
 @pytest.fixture(scope="module")

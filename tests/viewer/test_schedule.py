@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 
-from splatcert.viewer.schedule import SETTLED, SHARES, RenderLoop, Schedule, Turn, next_share
+from splatcert_viewer.schedule import SETTLED, SHARES, RenderLoop, Schedule, Turn, next_share
 from waiting import PATIENCE, until
 
 

@@ -13,7 +13,7 @@ from certified_capture import certify_scene as certify
 from certified_capture import made_capture, made_model, made_predictor, made_truth
 from splatcert.config import CertifyConfig
 from splatcert.conformal.calibrate import shortfall
-from splatcert.viewer.levels import Levels
+from splatcert_viewer.levels import Levels
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from splatcert.camera import Camera
-from splatcert.viewer.viewpoint import Viewpoint, viewpoint_of
 from splatcert_bench.synthetic.scenes import made_cameras
+from splatcert_viewer.viewpoint import Viewpoint, viewpoint_of
 
 
 def test_a_camera_comes_back_from_its_viewpoint():

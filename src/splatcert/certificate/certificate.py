@@ -30,7 +30,7 @@ from splatcert.difficulty.views_file import SceneViews
 from splatcert.errors import InputError
 
 if TYPE_CHECKING:
-    from splatcert.field.fitted_scene import Observed
+    from splatcert.field.fitted_scene import FittedScene
     from splatcert.scales.scale import FrozenScale
     from splatcert.splats.gaussians import Splats
 
@@ -130,7 +130,7 @@ class Certificate:
         return None if self.scale is None else self.scale.scene.splats
 
     @property
-    def fitted(self) -> Observed:
+    def fitted(self) -> FittedScene:
         """The model with all that its training views tell of it."""
         return self._predicting().scene
 

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from fractions import Fraction
 
@@ -17,7 +17,6 @@ from splatcert.certificate.diagnostics import (
     estimate_by_splits,
     exchangeability_test,
 )
-from splatcert.certificate.field_file import FieldArrays
 from splatcert.certificate.hashes import Mark, photo_mark, place_mark
 from splatcert.certificate.record import (
     CalibrationRecord,
@@ -25,7 +24,6 @@ from splatcert.certificate.record import (
     FieldRecord,
     Guarantee,
     LabelRecord,
-    LabelUse,
     ModelRecord,
     QueryRecord,
     Record,
@@ -41,62 +39,52 @@ from splatcert.difficulty.descriptor import FEATURE_NAMES
 from splatcert.difficulty.views_file import SceneViews, ViewTable
 
 
-@dataclass(frozen=True, kw_only=True)
-class Findings:
-    """What the phases have found, in records."""
-
-    levels: Levels
-    threshold: float
-    """q."""
-    config: CertifyConfig
-    scene: SceneRecord
-    model: ModelRecord
-    renderer: RendererRecord
-    field: FieldRecord
-    scale: ScaleRecord
-    labels: LabelRecord
-    training: tuple[TrainingRecord, ...]
-    calibration: tuple[CalibrationRecord, ...]
-    queries: tuple[QueryRecord, ...]
-    """Every view of the batch as it was frozen."""
-    betas: tuple[Fraction, ...]
-    """Levels at which the scores of every view are kept."""
-
-    @property
-    def unlabelled(self) -> tuple[QueryRecord, ...]:
-        """Held-out views without a photograph."""
-        labelled = {view.name for view in self.calibration}
-        return tuple(query for query in self.queries if query.name not in labelled)
-
-
-def issue(found: Findings, field: FieldArrays) -> tuple[Record, FieldArrays, SceneViews]:
-    """The record that follows, the field, and the numbers of every view."""
-    alpha, beta = found.levels
-    config, calibration = found.config, found.calibration
-    views = scene_views(found)
-    cameras = {
-        view.name: view.camera for view in (*found.training, *calibration, *found.unlabelled)
-    }
+def issue(
+    guarantee: Levels,
+    q: float,
+    *,
+    betas: tuple[Fraction, ...],
+    config: CertifyConfig,
+    scene: SceneRecord,
+    model: ModelRecord,
+    renderer: RendererRecord,
+    field: FieldRecord,
+    scale: ScaleRecord,
+    labels: LabelRecord,
+    training: tuple[TrainingRecord, ...],
+    calibration: tuple[CalibrationRecord, ...],
+    queries: Iterable[QueryRecord],
+) -> tuple[Record, SceneViews]:
+    """The record that follows from what the phases found, and the numbers of every view."""
+    alpha, beta = guarantee
+    labelled = {view.name for view in calibration}
+    unlabelled = tuple(query for query in queries if query.name not in labelled)
+    views = SceneViews(
+        scene=scene.name,
+        schema=FEATURE_NAMES,
+        betas=betas,
+        training=ViewTable.of(training, len(betas)),
+        held_out=ViewTable.of(
+            sorted((*calibration, *unlabelled), key=lambda view: view.name), len(betas)
+        ),
+        hashes={"splats": model.splats} | view_marks(training, calibration),
+    )
+    cameras = {view.name: view.camera for view in (*training, *calibration, *unlabelled)}
+    counted = counted_pixels(views, calibration)
     record = Record(
         splatcert=__version__,
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        guarantee=guarantee_of(
-            found.threshold,
-            len(calibration),
-            found.levels,
-            counted_pixels(views, calibration),
-            found.scale,
-        ),
+        guarantee=guarantee_of(q, len(calibration), guarantee, counted, scale),
         config=replace(config, alpha=str(alpha), beta=str(beta)),
-        scale=found.scale,
-        model=found.model,
-        renderer=found.renderer,
-        scene=found.scene,
-        field=found.field,
-        labels=found.labels,
-        training=found.training,
+        scale=scale,
+        model=model,
+        renderer=renderer,
+        scene=scene,
+        field=field,
+        labels=labels,
+        training=training,
         calibration=calibration,
-        unlabelled=found.unlabelled,
+        unlabelled=unlabelled,
         support=SupportLimits.of(
             np.array([view.descriptor for view in calibration]),
             [view.camera for view in calibration],
@@ -107,15 +95,15 @@ def issue(found: Findings, field: FieldArrays) -> tuple[Record, FieldArrays, Sce
         splits=estimate_by_splits(
             views,
             {view.name: view.factor for view in calibration},
-            found.levels,
-            found.scale.shape,
+            guarantee,
+            scale.shape,
             splits=config.splits,
             seed=config.seed,
         ),
         files={},
         seal="",
     )
-    return record, field, views
+    return record, views
 
 
 def counted_pixels(views: SceneViews, calibration: Sequence[CalibrationRecord]) -> CountedPixels:
@@ -140,36 +128,17 @@ def guarantee_of(
     )
 
 
-def scene_views(found: Findings) -> SceneViews:
-    """The per-view numbers that `learn` and every table are made from.
-
-    Its hashes name the labels behind them, so that a predictor learned from them can be
-    kept away from certificates that calibrate on the same photographs.
-    """
-    held_out = sorted((*found.calibration, *found.unlabelled), key=lambda view: view.name)
-    marks = view_marks(found.training, found.calibration)
-    return SceneViews(
-        scene=found.scene.name,
-        schema=FEATURE_NAMES,
-        betas=found.betas,
-        training=ViewTable.of(found.training, len(found.betas)),
-        held_out=ViewTable.of(held_out, len(found.betas)),
-        hashes={"splats": found.model.splats} | marks,
-    )
-
-
 def view_marks(
     training: Sequence[TrainingRecord], calibration: Sequence[CalibrationRecord]
 ) -> dict[str, str]:
-    """Marks of all labels that were used, by role and name."""
+    """Marks of all labels that were used, by role and name.
+
+    A predictor learned from these numbers is kept away from certificates that calibrate on the
+    same photographs.
+    """
     marks = {}
     for role, views in (("training", training), ("held-out", calibration)):
         for view in views:
             mark = Mark(photo_mark(view.image, view.file), place_mark(view.camera))
             marks[f"{role} {view.name}"] = str(mark)
     return marks
-
-
-def label_record(frozen: str, used_before: int, ledger: Sequence[LabelUse]) -> LabelRecord:
-    """When scales were fixed, and every use of held-out labels."""
-    return LabelRecord(frozen=frozen, handed_out_before=used_before, ledger=tuple(ledger))

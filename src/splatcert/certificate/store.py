@@ -12,7 +12,6 @@ holds a whole certificate, or none that is believed.
 from __future__ import annotations
 
 import json
-import math
 import os
 import shutil
 from collections.abc import Callable, Sequence
@@ -35,7 +34,7 @@ from splatcert.config import FieldConfig
 from splatcert.difficulty.descriptor import check_schema
 from splatcert.difficulty.rule import FactorParameters
 from splatcert.difficulty.views_file import SceneViews
-from splatcert.storage.schema import PlainError, from_plain, to_plain
+from splatcert.storage.schema import PlainError, from_plain, read_json, to_plain
 from splatcert.storage.whole import ArtefactError, file_hash, write_text_whole
 
 MAIN, VIEWS = "certificate.json", "views.npz"
@@ -133,18 +132,12 @@ def folder_of(path: Path) -> Path:
 def read_content(folder: Path) -> tuple[dict[str, Any], Record]:
     """`certificate.json` as plain values and as a record, every entry checked by its type."""
     path = folder_of(folder) / MAIN
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise ValueError(f"more than {MAX_BYTES} bytes")
-        content = json.loads(
-            path.read_text(encoding="utf-8"), parse_constant=_finite, parse_float=_finite
-        )
-        if not isinstance(content, dict):
-            raise ValueError("not a JSON object")
-    except (OSError, ValueError, RecursionError) as error:
+    content = read_json(path, "certificate", MAX_BYTES, raises=CertificateError)
+    if not isinstance(content, dict):
         raise CertificateError(
-            f"{path} cannot be read: {error}.\n  It is damaged: restore it, or certify again."
-        ) from None
+            f"{path} cannot be read: not a JSON object.\n"
+            "  It is damaged: restore it, or certify again."
+        )
     found = content.get("format"), content.get("schema")
     if found[0] != FORMAT or found[1] not in (*UPGRADES, SCHEMA):
         known = ", ".join(map(str, (*UPGRADES, SCHEMA)))
@@ -184,14 +177,6 @@ UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {2: _from_sche
 """From each older schema to the present one; the seal is that of the file as it is."""
 
 
-def _finite(text: str) -> float:
-    """A number of JSON, which knows no infinity and no NaN; Python would read them."""
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(f"{text} is not a JSON number")
-    return value
-
-
 def read_parts(folder: Path, record: Record) -> tuple[FieldArrays, SceneViews]:
     """Field and per-view numbers, whose bytes must be those the certificate names."""
     for name in (FIELD, VIEWS):
@@ -202,8 +187,7 @@ def read_parts(folder: Path, record: Record) -> tuple[FieldArrays, SceneViews]:
     views = SceneViews.load(folder / VIEWS)
     check_schema(views.schema, str(folder / VIEWS))
     if record.scale.name == "paper":
-        features = from_plain(FactorParameters, record.scale.parameters, "scale").features
-        check_schema(features, str(folder / MAIN))
+        check_schema(record.scale.parameters["features"], str(folder / MAIN))
     inputs = field_inputs(record.model, record.training, record.renderer, record.config.field)
     field = FieldArrays.load(folder / FIELD, gaussians=record.model.gaussians, inputs=inputs)
     return field, views

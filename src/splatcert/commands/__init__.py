@@ -86,11 +86,6 @@ class CaptureOptions:
             return int(self.holdout)
         return None if self.holdout == "none" else self.holdout
 
-    @property
-    def names_photos(self) -> bool:
-        """Whether a file names the held-out photos one by one."""
-        return isinstance(self.split, str) and self.split not in ("auto", "format")
-
     def load(self, path: Path) -> Scene:
         """Load the scene with these options."""
         from splatcert.scene.load import load_scene

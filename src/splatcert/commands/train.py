@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import json
-import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -16,7 +14,7 @@ import tyro
 
 from splatcert.commands import CaptureOptions, unset
 from splatcert.config import TrainConfig
-from splatcert.console import say
+from splatcert.console import say, stages
 from splatcert.errors import OptionError
 
 if TYPE_CHECKING:
@@ -197,51 +195,7 @@ def progress_bar(
     """A function to call after each step; None if nothing is to be shown."""
     if not talk:
         yield None
-    elif sys.stderr.isatty():
-        yield from _bar(iterations, name)
-    else:
-        yield _lines(iterations, name)
-
-
-def _bar(iterations: int, name: str) -> Iterator[Callable[[StepReport], None]]:
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
+        return
     smooth = _Smooth()
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed}/{task.total}"),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[words]}"),
-    )
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(name, total=iterations, words="")
-
-        def report(step: StepReport) -> None:
-            bar.update(task, completed=step.step, words=smooth.add(step))
-
-        yield report
-
-
-def _lines(iterations: int, name: str) -> Callable[[StepReport], None]:
-    smooth, started = _Smooth(), time.monotonic()
-    first: list[int] = []
-    printed = [started]
-
-    def report(step: StepReport) -> None:
-        words, now = smooth.add(step), time.monotonic()
-        first[:] = first or [step.step - 1]
-        if now - printed[0] < SECONDS_BETWEEN_LINES and step.step < iterations:
-            return
-        printed[0] = now
-        rate = (now - started) / (step.step - first[0])
-        left = rate * (iterations - step.step)
-        print(
-            f"{name}: {step.step}/{iterations}  {words}  {left:.0f} s left",
-            file=sys.stderr,
-            flush=True,
-        )
-
-    return report
+    with stages() as on:
+        yield lambda step: on(name, step.step, iterations, smooth.add(step))

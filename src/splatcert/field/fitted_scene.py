@@ -43,7 +43,7 @@ class Query:
 
 
 @dataclass(frozen=True, eq=False)
-class Observed:
+class FittedScene:
     """Everything a query needs of a scene; nothing of it comes from held-out labels."""
 
     splats: Splats
@@ -63,7 +63,7 @@ class Observed:
                     "  They belong to different models."
                 )
 
-    def out_of_fold(self, support: Support, excluded: NDArray[np.bool_]) -> Observed:
+    def out_of_fold(self, support: Support, excluded: NDArray[np.bool_]) -> FittedScene:
         """The same scene as the other folds saw it: their support, their cameras.
 
         The residual field stays: a training view's shape is that of its scene (alg:vscp).

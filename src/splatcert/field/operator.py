@@ -21,11 +21,6 @@ from splatcert.raster.view import View
 from splatcert.splats.gaussians import Splats
 
 
-def field_image(view: View, coefficients: Tensor) -> Tensor:
-    """A_v C: the field as this camera sees it, [N, K] to [H, W]."""
-    return view.composite(view.field_values(coefficients)[:, None])[..., 0]
-
-
 class PreparedViews:
     """Training views opened once and kept while they fit into memory.
 

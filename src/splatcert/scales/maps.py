@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from splatcert.camera import Camera
 from splatcert.certificate.record import ScaleRecord
 from splatcert.errors import InputError
-from splatcert.field.fitted_scene import Observed, Query
+from splatcert.field.fitted_scene import FittedScene, Query
 from splatcert.raster.render import Backend
 from splatcert.scales.scale import Rule, Scale
 
@@ -26,22 +26,6 @@ class OwnMapError(InputError):
     """An uncertainty map that cannot be a scale."""
 
 
-@dataclass(frozen=True)
-class ConstantRule:
-    """Shape one, factor one."""
-
-    lambda_b = Fraction(0)
-    batch_only = False
-
-    def factor_of(self, query: Query) -> float:
-        """a_v: every view alike."""
-        return 1.0
-
-    def parameters(self) -> dict[str, Any]:
-        """Nothing to store."""
-        return {}
-
-
 @dataclass(frozen=True, eq=False)
 class Constant(Scale):
     """The same half-width at every pixel of every view."""
@@ -49,28 +33,12 @@ class Constant(Scale):
     name: str = "constant"
 
     def settle(self, training: NDArray[np.float64], batch: NDArray[np.float64]) -> Rule:
-        """The constant rule."""
-        return ConstantRule()
+        """Shape one, factor one."""
+        return Rule(Fraction(0), lambda query: 1.0)
 
     def stored_rule(self, record: ScaleRecord) -> Rule:
-        """The constant rule again."""
-        return ConstantRule()
-
-
-@dataclass(frozen=True)
-class MapRule:
-    """The map itself: its shape unshrunk, its mean over the view as the factor."""
-
-    lambda_b = Fraction(1)
-    batch_only = False
-
-    def factor_of(self, query: Query) -> float:
-        """a_v: the mean of the map."""
-        return query.field_mean
-
-    def parameters(self) -> dict[str, Any]:
-        """Nothing to store: the map is the owner's, and is given again."""
-        return {}
+        """The same again."""
+        return Rule(Fraction(0), lambda query: 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +56,7 @@ class OwnMap(Scale):
         if not self.name or self.name in ("paper", "constant", "guided"):
             raise OwnMapError(f"a map of your own needs a name of its own, got {self.name!r}")
 
-    def look(self, scene: Observed, camera: Camera, backend: Backend) -> Query:
+    def look(self, scene: FittedScene, camera: Camera, backend: Backend) -> Query:
         """The query with this map in place of the residual field."""
         query = super().look(scene, camera, backend)
         found = self.map(camera)
@@ -108,9 +76,9 @@ class OwnMap(Scale):
         return replace(query, field=values, field_mean=float(values.double().mean()))
 
     def settle(self, training: NDArray[np.float64], batch: NDArray[np.float64]) -> Rule:
-        """Nothing to settle."""
-        return MapRule()
+        """The map itself: its shape unshrunk, its mean over the view as the factor."""
+        return Rule(Fraction(1), lambda query: query.field_mean)
 
     def stored_rule(self, record: ScaleRecord) -> Rule:
-        """Nothing was stored."""
-        return MapRule()
+        """The same again: the map is its owner's, and is given again."""
+        return Rule(Fraction(1), lambda query: query.field_mean)

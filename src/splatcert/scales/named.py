@@ -35,21 +35,16 @@ def scale_by_name(name: str, scene: Scene, unit: Unit = "deployed") -> Scale:
     )
 
 
-def stored_scale(name: str) -> Scale | None:
+def stored_scale(record: ScaleRecord) -> Scale:
     """The scale that a certificate names, where the package has it."""
-    return {"paper": PaperScale(), "constant": Constant()}.get(name)
-
-
-def again(record: ScaleRecord) -> Scale:
-    """The scale of a certificate, to be fitted from scratch."""
     if record.name == "paper":
         rule = FactorRule.of(record.parameters)
         return PaperScale(rule.predictor, rule.unit)
-    if known := stored_scale(record.name):
-        return known
+    if record.name == "constant":
+        return Constant()
     raise ScaleNameError(
         f"the certificate is on a scale {record.name!r}, which is not in the package.\n"
-        "  Give it again: verify(path, capture, scale=OwnMap(name, map))."
+        "  Give it again: scale=OwnMap(name, map)."
     )
 
 

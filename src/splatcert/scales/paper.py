@@ -33,8 +33,12 @@ class PaperScale(Scale):
 
     def settle(self, training: NDArray[np.float64], batch: NDArray[np.float64]) -> Rule:
         """Units of the descriptor and of a, from views without labels."""
-        return FactorRule.freeze(self.predictor, training, batch, self.unit)
+        return _rule(FactorRule.freeze(self.predictor, training, batch, self.unit))
 
     def stored_rule(self, record: ScaleRecord) -> Rule:
         """The rule that a certificate stored."""
-        return FactorRule.of(record.parameters)
+        return _rule(FactorRule.of(record.parameters))
+
+
+def _rule(rule: FactorRule) -> Rule:
+    return Rule(rule.lambda_b, rule.factor_of, rule.parameters(), rule.batch_only)

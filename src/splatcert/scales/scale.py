@@ -10,11 +10,11 @@ factor follows from its query (`settle`). All else is common: residual field, su
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from splatcert.certificate.hashes import freeze_hash, map_hash
 from splatcert.certificate.record import ScaleRecord
 from splatcert.certificate.view_records import QueryRecord, TrainingRecord
 from splatcert.field.fit import FieldFit
-from splatcert.field.fitted_scene import Observed, Query
+from splatcert.field.fitted_scene import FittedScene, Query
 from splatcert.progress import Progress, each, quiet
 from splatcert.raster.render import Backend
 from splatcert.scales.training_views import TrainingSide, fit_scene, study
@@ -61,26 +61,18 @@ class ScaledView(Query):
         return self.factor * self.shape().cpu().numpy().astype(np.float64)
 
 
-class Rule(Protocol):
+@dataclass(frozen=True, eq=False)
+class Rule:
     """How a view's factor follows from its query, once frozen."""
 
-    @property
-    def lambda_b(self) -> Fraction:
-        """How far the shape departs from a constant."""
-        ...
-
-    @property
-    def batch_only(self) -> bool:
-        """Whether only views of the query batch are covered."""
-        ...
-
-    def factor_of(self, query: Query) -> float:
-        """a_v."""
-        ...
-
-    def parameters(self) -> dict[str, Any]:
-        """What a certificate stores of it, in plain values."""
-        ...
+    lambda_b: Fraction
+    """How far the shape departs from a constant."""
+    factor_of: Callable[[Query], float]
+    """a_v."""
+    parameters: dict[str, Any] = field(default_factory=dict)
+    """What a certificate stores of it, in plain values."""
+    batch_only: bool = False
+    """Whether only views of the query batch are covered."""
 
 
 class Scale(ABC):
@@ -93,7 +85,7 @@ class Scale(ABC):
     card: Mapping[str, Any] | None = None
     """What it was learned from elsewhere, as a predictor's card says it; None for nothing."""
 
-    def look(self, scene: Observed, camera: Camera, backend: Backend) -> Query:
+    def look(self, scene: FittedScene, camera: Camera, backend: Backend) -> Query:
         """Picture, map behind the shape, and descriptor of one camera."""
         return scene.query(camera, backend=backend)
 
@@ -114,7 +106,7 @@ class Scale(ABC):
             self, side.backend, fit, scene, study(self.look, side, seen, fit, scene, on)
         )
 
-    def thaw(self, record: ScaleRecord, scene: Observed, backend: Backend) -> FrozenScale:
+    def thaw(self, record: ScaleRecord, scene: FittedScene, backend: Backend) -> FrozenScale:
         """The frozen scale that a certificate stored, with its model."""
         return FrozenScale(self, backend, scene, self.stored_rule(record), {})
 
@@ -127,7 +119,7 @@ class FittedScale:
     backend: Backend
     fit: FieldFit
     """Residual field and support."""
-    scene: Observed
+    scene: FittedScene
     """The model with all that its training views tell of it."""
     training: tuple[TrainingRecord, ...]
     """The training views, each described by the other folds."""
@@ -163,7 +155,7 @@ class FrozenScale:
 
     scale: Scale
     backend: Backend
-    scene: Observed
+    scene: FittedScene
     rule: Rule
     queries: Mapping[str, QueryRecord]
 
@@ -184,7 +176,7 @@ class FrozenScale:
             needs_photos=self.scale.needs_photos,
             shape=self.rule.lambda_b,
             batch_only=self.rule.batch_only,
-            parameters=self.rule.parameters(),
+            parameters=self.rule.parameters,
         )
 
 

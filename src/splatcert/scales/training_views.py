@@ -20,7 +20,7 @@ from splatcert.certificate.view_records import TrainingRecord
 from splatcert.config import FieldConfig
 from splatcert.difficulty.descriptor import CameraGeometry
 from splatcert.field.fit import FieldFit, fit_field
-from splatcert.field.fitted_scene import Observed, Query
+from splatcert.field.fitted_scene import FittedScene, Query
 from splatcert.field.store import kept_field, save_field
 from splatcert.field.support import folds_of
 from splatcert.progress import Progress, each
@@ -31,7 +31,7 @@ from splatcert.scene.scene import TrainingViews
 from splatcert.splats.gaussians import Splats
 
 STAGES = {"sweep": "rendering training views", "fit": "fitting the residual field"}
-Look = Callable[[Observed, Camera, Backend], Query]
+Look = Callable[[FittedScene, Camera, Backend], Query]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -54,7 +54,7 @@ class TrainingSide:
 
 def fit_scene(
     side: TrainingSide, folder: Path | None, on: Progress
-) -> tuple[tuple[TrainingRecord, ...], FieldFit, Observed]:
+) -> tuple[tuple[TrainingRecord, ...], FieldFit, FittedScene]:
     """The training views' labels by hash, the field fitted to them, and the scene with it."""
     seen = tuple(training_record(view) for view in side.views)
     fit = _fitted_field(side, seen, folder, on)
@@ -67,7 +67,7 @@ def study(
     side: TrainingSide,
     seen: Sequence[TrainingRecord],
     fit: FieldFit,
-    scene: Observed,
+    scene: FittedScene,
     on: Progress,
 ) -> tuple[TrainingRecord, ...]:
     """Training views, each described by the cameras and the support of the other folds.
@@ -100,10 +100,10 @@ def fitted_scene(
     cameras: Sequence[Camera],
     extent: float,
     background: tuple[float, float, float],
-) -> Observed:
+) -> FittedScene:
     """The model with all that its training views, at these cameras, tell of it."""
     geometry = CameraGeometry(cameras, extent)
-    return Observed(splats, fit.field, fit.support.total, geometry, background)
+    return FittedScene(splats, fit.field, fit.support.total, geometry, background)
 
 
 def training_record(view: TrainingView) -> TrainingRecord:

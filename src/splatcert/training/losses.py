@@ -38,33 +38,6 @@ class TooSmallError(InputError):
     """A picture without a single window to compare."""
 
 
-class _Photometric(torch.autograd.Function):
-    """The loss and its gradient come out of one native call; backward only scales."""
-
-    @staticmethod
-    def forward(ctx, image, target, ssim_weight, mask):  # type: ignore[override]
-        """Evaluate loss and gradient together."""
-        x = _floats(image)
-        grad = torch.empty_like(x)
-        l1, ssim = _native.loss(
-            x, _floats(target), 1 - ssim_weight, ssim_weight, _bytes(mask), False, grad
-        )
-        ctx.save_for_backward(grad)
-        return torch.tensor((1 - ssim_weight) * l1 + ssim_weight * (1 - ssim))
-
-    @staticmethod
-    def backward(ctx, grad_loss):  # type: ignore[override]
-        """Scale the stored gradient."""
-        return ctx.saved_tensors[0] * grad_loss, None, None, None
-
-
-def photometric_loss(
-    image: Tensor, target: Tensor, *, ssim_weight: float = 0.2, mask: Tensor | None = None
-) -> Tensor:
-    """(1 - w) L1 + w (1 - SSIM) of images [H, W, C], averaged over pixels where `mask` is true."""
-    return _Photometric.apply(image, target, ssim_weight, mask)  # type: ignore[return-value]
-
-
 def ssim(
     image: Tensor, target: Tensor, *, mask: Tensor | None = None, inside_only: bool = True
 ) -> float:

@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, Protocol
 from torch import Tensor
 
 from splatcert.camera import Camera
-from splatcert.field.fitted_scene import Observed
+from splatcert.field.fitted_scene import FittedScene
 from splatcert.raster.render import Backend
 from splatcert.scene.pixels import reduced_size
 from splatcert.scene.roles import TrainingView
@@ -53,7 +53,7 @@ class Members:
 class Fitted:
     """A scene's model and everything fitted on its training views; it holds no held-out label."""
 
-    observed: Observed
+    scene: FittedScene
     """Splats, residual field, support and training cameras."""
     training: Sequence[TrainingView]
     """Views whose photos may be used."""
@@ -65,4 +65,4 @@ class Fitted:
     def visibility(self) -> VisibilitySums:
         """Directions from which each Gaussian was visible, summed once for all concentrations."""
         cameras = [view.camera for view in self.training]
-        return add_up_visibility(self.observed.splats, cameras, self.backend)
+        return add_up_visibility(self.scene.splats, cameras, self.backend)

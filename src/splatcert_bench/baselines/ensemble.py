@@ -55,7 +55,7 @@ class Ensemble:
         own, fitted = self._members.camera(camera), self._fitted
         pictures = [
             render(
-                splats, own, background=fitted.observed.background, backend=fitted.backend
+                splats, own, background=fitted.scene.background, backend=fitted.backend
             ).rgb.clamp(0, 1)
             for splats in self._members.splats
         ]

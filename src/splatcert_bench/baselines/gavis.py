@@ -63,7 +63,7 @@ class Visibility:
 
     def map(self, camera: Camera) -> Tensor:
         """Invisibility of each pixel, from epsilon0 to 1, [H, W]."""
-        splats = self._fitted.observed.splats
+        splats = self._fitted.scene.splats
         view = open_view(splats, camera, self._fitted.backend)
         seen = self.field.towards(directions(splats.means, camera))
         image = view.composite(seen.to(splats.means)[:, None])[..., 0]

@@ -26,4 +26,4 @@ class ResidualMap:
     def map(self, camera: Camera) -> Tensor:
         """[H, W], in colour units."""
         fitted = self._fitted
-        return fitted.observed.query(camera, backend=fitted.backend).field
+        return fitted.scene.query(camera, backend=fitted.backend).field

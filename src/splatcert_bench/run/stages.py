@@ -144,7 +144,7 @@ def fold_targets(model: Model) -> None:
             residual = rgb_residual(
                 view.image().cpu().numpy(), picture.rgb.clamp(0, 1).cpu().numpy()
             )
-            field = fitted.observed.query(view.camera, backend=fitted.backend).field.cpu()
+            field = fitted.scene.query(view.camera, backend=fitted.backend).field.cpu()
             mask = view.mask().cpu().numpy() if view.has_mask else None
             at = views.training.names.index(view.name)
             for column, weight in enumerate(LAMBDA_GRID):

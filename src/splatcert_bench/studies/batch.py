@@ -84,7 +84,7 @@ def query_batch(scene: Scene, fitted: Fitted, baselines: Mapping[str, Baseline])
 
 
 def _show(view: QueryView, fitted: Fitted, baselines: Mapping[str, Baseline]) -> Shown:
-    query = fitted.observed.query(view.camera, backend=fitted.backend)
+    query = fitted.scene.query(view.camera, backend=fitted.backend)
     maps = {FIELD: query.field.cpu()}
     for name, baseline in baselines.items():
         maps[name] = _checked(name, view, baseline.map(view.camera).cpu())

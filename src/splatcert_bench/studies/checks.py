@@ -34,10 +34,10 @@ def separate_passes(view: View, values: Tensor) -> Tensor:
 def packing(fitted: Fitted, cameras: list[Camera]) -> dict[str, float]:
     """Largest relative differences between one pass and four."""
     maps, features = 0.0, 0.0
-    background = fitted.observed.background
+    background = fitted.scene.background
     for camera in cameras:
-        view = open_view(fitted.observed.splats, camera, fitted.backend)
-        values = view.pack(fitted.observed.traits)
+        view = open_view(fitted.scene.splats, camera, fitted.backend)
+        values = view.pack(fitted.scene.traits)
         images = view.composite(values), separate_passes(view, values)
         one, four = (finish(image, background, EPSILON0) for image in images)
         for a, b in ((one.field, four.field), (images[0][..., 3], images[1][..., 3])):
@@ -61,7 +61,7 @@ def visibility_facts(scene: Scene, fitted: Fitted, seed: int = 0) -> dict[str, f
     Gaussians are weighted by their share of the image. Random and opposite directions replace
     those of training views; about as many training views are used as there are held-out ones.
     """
-    splats = fitted.observed.splats
+    splats = fitted.scene.splats
     fields = {kappa: VisibilityField(fitted.visibility, kappa) for kappa in KAPPAS}
     step = max(1, len(scene.training) // max(1, len(scene.held_out)))
     seen = list(scene.training.cameras[::step])
@@ -123,7 +123,7 @@ def measure_latency(fitted: Fitted, cameras: Sequence[Camera], repeats: int) -> 
 
 
 def _ways(fitted: Fitted, camera: Camera) -> Mapping[str, Callable[[], object]]:
-    observed, splats = fitted.observed, fitted.observed.splats
+    observed, splats = fitted.scene, fitted.scene.splats
     values = open_view(splats, camera, fitted.backend).pack(observed.traits)
 
     def colour() -> None:

@@ -129,7 +129,7 @@ def label_free_facts(model: Model, scene: Scene, fitted: Fitted) -> dict[str, fl
     gavis = any(name.startswith("gavis") for name in model.bench.config.study.methods)
     return {
         "training_views": float(views),
-        "gaussians": float(len(fitted.observed.splats)),
+        "gaussians": float(len(fitted.scene.splats)),
         **access,
         **packing(fitted, cameras),
         **(visibility_facts(scene, fitted) if gavis else {}),

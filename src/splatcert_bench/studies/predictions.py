@@ -63,9 +63,7 @@ def add_predictions(model: Model) -> None:
     """Add the view factors of every pool to a model's studies."""
     bench, scene = model.bench, model.bench.load(model.scene)
     certificate, fitted = fitted_model(model, scene)
-    shown = {
-        v.name: fitted.observed.query(v.camera, backend=fitted.backend) for v in queries(scene)
-    }
+    shown = {v.name: fitted.scene.query(v.camera, backend=fitted.backend) for v in queries(scene)}
     rows = np.array([query.descriptor for query in shown.values()])
     applied = {}
     for pool, targets in bench.config.pools().items():

@@ -88,7 +88,7 @@ class ColmapImage:
     translation: NDArray[np.float64]
     """[3]."""
     points2d: NDArray[np.float64] | None = None
-    """Observed positions in pixels, [M, 2]; read only on request."""
+    """FittedScene positions in pixels, [M, 2]; read only on request."""
     point_ids: NDArray[np.int64] | None = None
     """Id of the point behind each of them, -1 for none, [M]."""
 

@@ -10,9 +10,9 @@ from html import escape
 from splatcert.certificate.certificate import Certificate
 from splatcert.conformal.calibrate import shortfall, state_calibration
 from splatcert.report.colours import STEPS, WidthScale, palette
-from splatcert.viewer.colours import UNBOUNDED
-from splatcert.viewer.frame import Frame, Mode
-from splatcert.viewer.known_views import KnownView
+from splatcert_viewer.colours import UNBOUNDED
+from splatcert_viewer.frame import Frame, Mode
+from splatcert_viewer.known_views import KnownView
 
 GOOD, BAD, QUIET = "#51cf66", "#ff922b", "#909296"
 CAPTIONS: dict[Mode, str] = {

@@ -11,13 +11,13 @@ import numpy as np
 import viser
 
 from splatcert.certificate.certificate import Certificate
-from splatcert.viewer.colours import colour_of
-from splatcert.viewer.frame import Card, make_card
-from splatcert.viewer.html import card_words, colour_bar
-from splatcert.viewer.known_views import ROLES, KnownView, Role
-from splatcert.viewer.schedule import Paint
-from splatcert.viewer.shown import ViewerState
-from splatcert.viewer.viewpoint import Array, Viewpoint, viewpoint_of
+from splatcert_viewer.colours import colour_of
+from splatcert_viewer.frame import Card, make_card
+from splatcert_viewer.html import card_words, colour_bar
+from splatcert_viewer.known_views import ROLES, KnownView, Role
+from splatcert_viewer.schedule import Paint
+from splatcert_viewer.shown import ViewerState
+from splatcert_viewer.viewpoint import Array, Viewpoint, viewpoint_of
 
 SIZES: dict[Role, float] = {"training": 0.012, "calibration": 0.025, "unlabelled": 0.025}
 """Size of frusta, in scene extents."""

@@ -18,7 +18,6 @@ from scipy.spatial.transform import Rotation, Slerp
 from splatcert.camera import Camera, CameraError
 
 Array = NDArray[np.float64]
-
 SLIMMEST = 1 / 8
 """Limit on the aspect ratio; narrower or flatter windows are drawn at this limit."""
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import viser
 
-from splatcert.viewer.frame import MODES, DisplayMode, Mode, draw
-from splatcert.viewer.html import caption, colour_bar, guarantee_words
-from splatcert.viewer.landmarks import CapturePanel, viewpoint_from
-from splatcert.viewer.schedule import Paint, RenderLoop
-from splatcert.viewer.shown import ViewerState
+from splatcert_viewer.frame import MODES, DisplayMode, Mode, draw
+from splatcert_viewer.html import caption, colour_bar, guarantee_words
+from splatcert_viewer.landmarks import CapturePanel, viewpoint_from
+from splatcert_viewer.schedule import Paint, RenderLoop
+from splatcert_viewer.shown import ViewerState
 
 MOVING_QUALITY, STILL_QUALITY = 75, 92
 """JPEG quality while the camera moves, and at rest."""

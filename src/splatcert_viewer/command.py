@@ -17,7 +17,7 @@ from splatcert.console import say, silent
 from splatcert.errors import InputError
 
 if TYPE_CHECKING:
-    from splatcert.viewer.shown import ViewerState
+    from splatcert_viewer.shown import ViewerState
 
 ALONE = ("127.0.0.1", "localhost", "::1")
 
@@ -56,7 +56,7 @@ class View:
     def run(self) -> None:
         """Load, and serve until Ctrl-C."""
         try:
-            from splatcert.viewer.serve import check_address, serving
+            from splatcert_viewer.serve import check_address, serving
         except ModuleNotFoundError as error:
             if error.name != "viser":
                 raise
@@ -68,7 +68,7 @@ class View:
 
         from splatcert.deploy import load_certified_scene, open_certificate
         from splatcert.raster import native
-        from splatcert.viewer.shown import ViewerState
+        from splatcert_viewer.shown import ViewerState
 
         check_address(self.host, self.port)
         native.set_threads(self.threads)

@@ -13,10 +13,10 @@ from io import StringIO
 import viser
 
 from splatcert.errors import InputError
-from splatcert.viewer.page import ClientPage
-from splatcert.viewer.schedule import RenderLoop
-from splatcert.viewer.shown import ViewerState
-from splatcert.viewer.viewpoint import viewpoint_of
+from splatcert_viewer.page import ClientPage
+from splatcert_viewer.schedule import RenderLoop
+from splatcert_viewer.shown import ViewerState
+from splatcert_viewer.viewpoint import viewpoint_of
 
 PATIENCE = 0.25
 """Seconds to wait for an unfinished picture, and again for clients to disconnect."""
