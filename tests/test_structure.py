@@ -139,7 +139,7 @@ def test_what_public_functions_return_is_public():
         f"{name} returns {one.__name__}"
         for name, value in public.items()
         if inspect.isfunction(value)
-        for one in classes_in(get_type_hints(value).get("return"))
+        for one in classes_in(get_type_hints(value, localns=public).get("return"))
         if one not in public.values()
     }
     assert hidden == set()

@@ -15,7 +15,8 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -207,3 +208,27 @@ def _check_views(record: Record, views: SceneViews, folder: Path) -> None:
             f"{folder / VIEWS} is not about the views and the level of {MAIN}.\n"
             f"  splatcert verify {folder} says what no longer holds. Certify again, or restore it."
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """A certificate as it lies on disk."""
+
+    folder: Path
+    content: dict[str, Any]
+    record: Record
+
+    @cached_property
+    def views(self) -> SceneViews:
+        """Per-view numbers, from a file whose hash is checked."""
+        return read_parts(self.folder, self.record)[1]
+
+    @property
+    def factors(self) -> dict[str, float]:
+        """Of the calibration views, by name."""
+        return {view.name: view.factor for view in self.record.calibration}
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """Of the calibration views, by name."""
+        return {view.name: view.score for view in self.record.calibration}

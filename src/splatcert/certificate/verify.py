@@ -9,22 +9,12 @@ certificate with one computed from scratch from photographs and splats.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from splatcert.camera import camera_hash, extent_of
-from splatcert.certificate.checks import (
-    Check,
-    Verification,
-    alike_records,
-    check,
-    close,
-    run_check,
-)
+from splatcert.certificate.checks import Check, Verification, alike_records, check, close, run_check
 from splatcert.certificate.diagnostics import (
     SupportLimits,
     estimate_by_splits,
@@ -32,41 +22,17 @@ from splatcert.certificate.diagnostics import (
 )
 from splatcert.certificate.hashes import freeze_hash, seal_of
 from splatcert.certificate.issue import counted_pixels, view_marks
-from splatcert.certificate.record import Record
-from splatcert.certificate.store import FIELD, VIEWS, read_content, read_parts
+from splatcert.certificate.store import FIELD, VIEWS, Stored, read_content, read_parts
 from splatcert.conformal.calibrate import state_guarantee, threshold_of
 from splatcert.conformal.levels import parse_level
 from splatcert.conformal.ranks import outer_rank
 from splatcert.conformal.risk_control import risk_control_threshold
 from splatcert.difficulty.rule import FactorRule
-from splatcert.difficulty.views_file import SceneViews
 from splatcert.errors import InputError, listed
 from splatcert.storage.schema import to_plain
 from splatcert.storage.whole import file_hash
 
-
-@dataclass(frozen=True, eq=False)
-class Stored:
-    """A certificate as it lies on disk."""
-
-    folder: Path
-    content: dict[str, Any]
-    record: Record
-
-    @cached_property
-    def views(self) -> SceneViews:
-        """Per-view numbers, from a file whose hash is checked."""
-        return read_parts(self.folder, self.record)[1]
-
-    @property
-    def factors(self) -> dict[str, float]:
-        """Of the calibration views, by name."""
-        return {view.name: view.factor for view in self.record.calibration}
-
-    @property
-    def scores(self) -> dict[str, float]:
-        """Of the calibration views, by name."""
-        return {view.name: view.score for view in self.record.calibration}
+ROLES = ("training", "calibration", "without a photo")
 
 
 def verify_folder(folder: Path) -> Verification:
@@ -119,9 +85,8 @@ def _roles(stored: Stored) -> str:
             camera_hash(view.camera) == view.pose,
             f"the camera of {view.name} does not have the hash beside it",
         )
-    return f"{len(record.training)} training, {len(record.calibration)} calibration, " + (
-        f"{len(record.unlabelled)} without a photo; no view has two roles"
-    )
+    counts = [f"{len(group)} {name}" for group, name in zip(groups, ROLES, strict=True)]
+    return f"{', '.join(counts)}; no view has two roles"
 
 
 def _extent(stored: Stored) -> str:
@@ -243,8 +208,7 @@ def _frozen(stored: Stored) -> str:
         "the labels used are not those of the calibration views",
     )
     told = f"all {len(batch)} scales were fixed before calibration labels were used, once"
-    earlier = record.labels.earlier()
-    return f"{told}; {earlier}" if earlier else told
+    return "; ".join(filter(None, (told, record.labels.earlier())))
 
 
 def _inputs(stored: Stored) -> str:
