@@ -60,6 +60,8 @@ class Capture:
     """How the model came into the scene's frame; None for arrays in memory."""
     account: TrainingAccount = field(default_factory=TrainingAccount)
     """What the model's run says of its training."""
+    own_split: bool = False
+    """Whether the capture brings a split of its own, which trainers follow."""
 
     @classmethod
     def in_memory(
@@ -75,17 +77,18 @@ class Capture:
                 "  Only views that the model has not seen can calibrate: hold out exactly those,\n"
                 "  and name each of them in `unseen`."
             )
-        account = TrainingAccount()
+        account, own_split = TrainingAccount(), scene.details.get("split") == OWN_SPLIT
         if splats.origin is not None:
             account = account_of(splats.origin)
-            own_split = scene.details.get("split") == OWN_SPLIT
-            _refuse_trained_on(scene, _seen(account, sorted(scene.cameras), own_split))
+            seen = account.trained_on(tuple(scene.cameras), own_split=own_split)
+            _refuse_trained_on(scene, seen or ())
         return cls(
             scene=scene,
             splats=splats,
             unseen_by="user",
             background=background,
             account=account,
+            own_split=own_split,
         )
 
     @property
@@ -186,6 +189,7 @@ def open_capture(
         background_from=why,
         placement=placement,
         account=account,
+        own_split=photographs.own_split,
     )
 
 
@@ -242,18 +246,6 @@ def _names_photos(asked: Holdout) -> bool:
     if isinstance(asked, str):
         return asked not in ("auto", "format") and not asked.isdecimal()
     return isinstance(asked, (tuple, os.PathLike))
-
-
-def _seen(account: TrainingAccount, names: Sequence[str], own_split: bool) -> Sequence[str]:
-    """Photos that the model's run says it was trained on; none where it does not say."""
-    if account.seen is not None:
-        return account.seen
-    told = account.rule(names, own_split=own_split)
-    if told is None:
-        return names
-    if isinstance(told, int):
-        return [name for index, name in enumerate(names) if index % told]
-    return sorted(set(names) - set(told)) if isinstance(told, tuple) else ()
 
 
 def _refuse_trained_on(scene: Scene, seen: Sequence[str], *, saw_all: bool = False) -> None:

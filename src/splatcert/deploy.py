@@ -17,12 +17,14 @@ from splatcert.certificate.hashes import splats_hash
 from splatcert.certificate.record import Record
 from splatcert.certificate.store import MAIN, folder_of, read_certificate, read_content
 from splatcert.certificate.verify import verify_folder
+from splatcert.errors import listed
 from splatcert.progress import Progress, quiet
 from splatcert.storage.whole import require_regular_file, write_text_whole
 
 if TYPE_CHECKING:
     from splatcert.capture import Capture
     from splatcert.scales.scale import Scale
+    from splatcert.scene.load import Photographs
     from splatcert.scene.scene import Scene
     from splatcert.splats.gaussians import Splats
 
@@ -139,6 +141,7 @@ def verify(
     from splatcert.scales.named import stored_scale
 
     record = read_content(folder)[1]
+    checks = (*checks, check_training_photos(record, capture))
     try:
         stored = read_certificate(folder)
         recomputed = certify(
@@ -152,6 +155,33 @@ def verify(
         refused = Check("from scratch", False, " ".join(str(error).split()))
         return Verification((*checks, refused))
     return Verification((*checks, *compare(stored, recomputed)))
+
+
+def check_training_photos(record: Record, capture: Capture) -> Check:
+    """Whether the model's own run says that it was trained on photos that calibrated.
+
+    A model fits photos it was trained on better than new ones, so a certificate calibrated on
+    them promises too much, however well everything else agrees.
+    """
+    name, photos = "training photos", sorted(capture.scene.cameras)
+    seen = capture.account.trained_on(photos, own_split=capture.own_split)
+    calibrated = {view.name for view in record.calibration}
+    if seen is None:
+        claim = " although the certificate says that its run does" * (
+            record.scene.held_out_by == "model"
+        )
+        return Check(name, None, f"the model does not say which photos it was trained on{claim}")
+    if both := sorted(calibrated & set(seen)):
+        return Check(
+            name,
+            False,
+            f"the model's run lists {len(both)} of {len(calibrated)} calibration photos as "
+            f"trained on: {listed(both)}",
+        )
+    unused = sorted(set(photos) - set(seen) - calibrated)
+    rest = f"; {len(unused)} further held-out photos did not calibrate: {listed(unused)}"
+    told = f"the model's run lists none of the {len(calibrated)} calibration photos"
+    return Check(name, True, told + rest * bool(unused))
 
 
 def is_certificate(path: Path) -> bool:
@@ -203,11 +233,20 @@ def open_certificate(
 
 def load_certified_scene(record: Record, data: Path, images: str | None = None) -> Scene:
     """The capture at its certified size, split and masks; `images` may name another folder."""
-    from splatcert.scene.load import load_scene
+    return certified_photographs(record, data, images).scene(held_out_names(record))
 
-    held_out = tuple(view.name for view in (*record.calibration, *record.unlabelled))
+
+def held_out_names(record: Record) -> tuple[str, ...]:
+    """All held-out views of a certificate."""
+    return tuple(view.name for view in (*record.calibration, *record.unlabelled))
+
+
+def certified_photographs(record: Record, data: Path, images: str | None = None) -> Photographs:
+    """The capture read at its certified size and with its certified masks."""
+    from splatcert.scene.load import read_photographs
+
     loaded = record.scene.loaded
-    options: dict[str, Any] = {"holdout": held_out, "images": images}
+    options: dict[str, Any] = {"images": images}
     if loaded is not None:
         options |= {
             "images": images or loaded.images,
@@ -216,7 +255,7 @@ def load_certified_scene(record: Record, data: Path, images: str | None = None) 
             "masks": False if loaded.masks == "off" else loaded.masks,
             "format": record.scene.format,
         }
-    return load_scene(data, **options)
+    return read_photographs(data, **options)
 
 
 def load_certified_splats(
@@ -251,7 +290,8 @@ def certified_capture(
     from splatcert.capture import Capture, account_of
     from splatcert.raster.placement import load_for_scene
 
-    scene, renderer = load_certified_scene(record, data, images), record.renderer
+    photographs = certified_photographs(record, data, images)
+    scene, renderer = photographs.scene(held_out_names(record)), record.renderer
     placed = load_for_scene(model, scene, background=renderer.background, backend=renderer.backend)
     return Capture(
         scene=scene,
@@ -260,4 +300,5 @@ def certified_capture(
         background=renderer.background,
         placement=placed,
         account=account_of(model),
+        own_split=photographs.own_split,
     )

@@ -133,7 +133,7 @@ def test_verify_alone_and_from_scratch(place, made, capsys):
     assert cli.main(["verify", str(made), *inputs, "--threads", "1", "--verbose"]) == 0
     said = flat(capsys.readouterr().out)
     assert "all 12 recomputed from scratch, within 0.0e+00" in said
-    assert "it follows from these photos and this model" in said and "checkable" not in said
+    assert "but nobody can check that the model has not seen" in said and "checkable" not in said
     assert cli.main(["verify", str(made), *inputs, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["passed"] is True
 
@@ -332,6 +332,33 @@ def test_a_run_of_splatcert_train_brings_its_own_split_and_size(place, tmp_path,
     assert cli.main(other) == 2
     assert "does not say what the model was trained on" in capsys.readouterr().err
     assert not (tmp_path / "no").exists()
+
+
+def test_a_certificate_calibrated_on_training_photos_fails_against_the_run(place, tmp_path, capsys):
+    """Forged with public commands only: the bare file is certified with a split of its own."""
+    run, capture = tmp_path / "run", str(place / "capture")
+    fast = ["--iterations", "5", "--sh-degree", "0", "--random-points", "500"]
+    assert cli.main(["train", capture, "-o", str(run), *fast, "--holdout", "4"]) == 0
+    save_ply(made_model(made_truth()), run / "splats.ply")  # as if it had been trained for long
+    bare, forged = tmp_path / "bare.ply", str(tmp_path / "forged")
+    shutil.copy(run / "splats.ply", bare)
+    assert cli.main(["certify", capture, str(bare), "-o", forged, *EVERY_THIRD]) == 0
+    capsys.readouterr()
+    assert cli.main(["verify", forged, "--data", capture, "--model", str(run)]) == 2
+    printed = capsys.readouterr()
+    assert "lists 9 of 12 calibration photos as trained on: images/003.png" in flat(printed.out)
+    assert "1 of 23 checks failed (training photos)" in printed.err
+    assert cli.main(["verify", forged, "--data", capture, "--model", str(bare)]) == 0
+    said = flat(capsys.readouterr().out)
+    assert "training photos not checkable" in said
+    assert "but nobody can check that the model has not seen the calibration photos" in said
+    honest = str(tmp_path / "honest")
+    assert cli.main(["certify", capture, str(run), "-o", honest]) == 0
+    capsys.readouterr()
+    assert cli.main(["verify", honest, "--data", capture, "--model", str(run), "--verbose"]) == 0
+    said = flat(capsys.readouterr().out)
+    assert "the model's run lists none of the 9 calibration photos" in said
+    assert "valid: all 23 checks passed" in said
 
 
 def test_models_of_other_trainers_bring_their_split(place, tmp_path, capsys):

@@ -20,7 +20,8 @@ class Check:
     """One question and its answer."""
 
     name: str
-    passed: bool
+    passed: bool | None
+    """None where nobody can check it from what was given."""
     detail: str
 
 
@@ -32,13 +33,18 @@ class Verification:
 
     @property
     def passed(self) -> bool:
-        """Whether every check was."""
-        return all(check.passed for check in self.checks)
+        """Whether no check failed."""
+        return not self.failures
 
     @property
     def failures(self) -> tuple[Check, ...]:
-        """The checks that were not."""
-        return tuple(check for check in self.checks if not check.passed)
+        """The checks that failed."""
+        return tuple(check for check in self.checks if check.passed is False)
+
+    @property
+    def unchecked(self) -> tuple[Check, ...]:
+        """What nobody could check from what was given."""
+        return tuple(check for check in self.checks if check.passed is None)
 
 
 UNUSABLE = (ValueError, LookupError, ArithmeticError)

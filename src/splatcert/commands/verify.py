@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from splatcert.certificate.checks import Check, Verification
 
 NEEDS_BOTH = "requires --data and --model"
+STATES = {True: "ok", False: "failed", None: "not checkable"}
 
 
 class VerifyError(InputError):
@@ -73,7 +74,7 @@ class Verify:
                 "  Do not rely on its boxes. Restore the original, or certify again."
             )
         if not self.json:
-            say("Verdict", self._verdict(len(found.checks)))
+            say("Verdict", self._verdict(found))
 
     def _verify(self, folder: Path) -> Verification:
         from splatcert.certificate.store import read_content
@@ -90,15 +91,21 @@ class Verify:
             simplefilter("ignore", CalibrationTooSmall)  # its boxes say so
             return verify(folder, capture, on=on)
 
-    def _verdict(self, count: int) -> str:
+    def _verdict(self, found: Verification) -> str:
+        count = len(found.checks) - len(found.unchecked)
         if self.data is None:
             return f"valid by itself: all {count} checks passed"
+        if found.unchecked:
+            return (
+                f"all {count} checks passed, but nobody can check that the model has not seen the "
+                "calibration photos: its file does not say what it was trained on"
+            )
         return f"valid: all {count} checks passed, and it follows from these photos and this model"
 
 
 def show_checks(checks: tuple[Check, ...], *, recomputed: bool, verbose: bool) -> None:
     """Print a table of checks; the detail of a failure is never shortened."""
-    rows = [(one.name, "ok" if one.passed else "failed", one.detail) for one in checks]
+    rows = [(one.name, STATES[one.passed], one.detail) for one in checks]
     if not recomputed:
         rows.append(("recomputation", "not checkable", NEEDS_BOTH))
     if not verbose:

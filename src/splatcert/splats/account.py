@@ -60,6 +60,17 @@ class TrainingAccount:
             return evaluation_share(names, self.split)
         return self.split
 
+    def trained_on(self, names: Sequence[str], *, own_split: bool) -> Sequence[str] | None:
+        """Photos of a capture that the model was trained on; None where its run does not say."""
+        if self.seen is not None:
+            return self.seen
+        told = self.rule(sorted(names), own_split=own_split)
+        if told is None:
+            return names
+        if isinstance(told, int):
+            return [name for index, name in enumerate(sorted(names)) if index % told]
+        return sorted(set(names) - set(told)) if isinstance(told, tuple) else None
+
 
 def account_of(model: Path) -> TrainingAccount:
     """What the model's folder says of its training."""
