@@ -6,8 +6,6 @@ Reading and offline verification need NumPy only; torch is imported where a mode
 
 from __future__ import annotations
 
-import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,11 +13,10 @@ from splatcert.certificate.certificate import Certificate, CertificateError
 from splatcert.certificate.checks import UNUSABLE, Check, Verification
 from splatcert.certificate.hashes import splats_hash
 from splatcert.certificate.record import Record
-from splatcert.certificate.store import MAIN, folder_of, read_certificate, read_content
+from splatcert.certificate.store import folder_of, read_certificate, read_content, remembered
 from splatcert.certificate.verify import verify_folder
 from splatcert.errors import listed
 from splatcert.progress import Progress, quiet
-from splatcert.storage.whole import require_regular_file, write_text_whole
 
 if TYPE_CHECKING:
     from splatcert.capture import Capture
@@ -27,12 +24,6 @@ if TYPE_CHECKING:
     from splatcert.scene.load import Photographs
     from splatcert.scene.scene import Scene
     from splatcert.splats.gaussians import Splats
-
-PLACES = "places.json"
-"""Beside a certificate: where capture and model were. A hint that nothing rests on: a model is
-recognised by its content."""
-LONGEST_PLACES = 1 << 16
-"""Bytes that are read of it."""
 
 
 def load_certificate(
@@ -182,32 +173,6 @@ def check_training_photos(record: Record, capture: Capture) -> Check:
     rest = f"; {len(unused)} further held-out photos did not calibrate: {listed(unused)}"
     told = f"the model's run lists none of the {len(calibrated)} calibration photos"
     return Check(name, True, told + rest * bool(unused))
-
-
-def is_certificate(path: Path) -> bool:
-    """Whether a path is a certificate's folder, or its main file."""
-    return (path / MAIN).is_file() or (path.name == MAIN and path.is_file())
-
-
-def remember_places(certificate: Path, data: Path, model: Path) -> None:
-    """Write down where a certificate's inputs are, seen from its folder.
-
-    Relative, so that a project can be moved as a whole and no path of a machine is passed on.
-    """
-    places = {"data": data, "model": model}
-    relative = {name: os.path.relpath(path, certificate) for name, path in places.items()}
-    write_text_whole(certificate / PLACES, json.dumps(relative, indent=1) + "\n")
-
-
-def remembered(certificate: Path, what: str) -> Path | None:
-    """The place of the `data` or `model` of a certificate, if it is known and still there."""
-    try:
-        with require_regular_file(certificate / PLACES).open("rb") as file:
-            place = json.loads(file.read(LONGEST_PLACES))[what]
-        path = Path(os.path.normpath(certificate / place))
-        return path if path.exists() else None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return None
 
 
 def open_certificate(

@@ -13,7 +13,7 @@ from PIL import Image
 from certified_capture import certify_scene as certify
 from certified_capture import made_capture, made_model, made_photos, made_predictor, made_truth
 from splatcert.camera import Camera
-from splatcert.deploy import remember_places
+from splatcert.certificate.store import remember_places
 from splatcert.splats.files import save_ply
 from splatcert.splats.gaussians import Splats
 from splatcert_bench.synthetic.scenes import made_cameras, made_splats

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from splatcert import cli, load_certificate
-from splatcert.deploy import remember_places
+from splatcert.certificate.store import remember_places
 from splatcert.export import RENDERED, STORED
 from splatcert.scene.readers.camera_files import write_cameras
 

@@ -12,7 +12,7 @@ import pytest
 from certified_capture import certify_scene as certify
 from certified_capture import made_capture, made_model, made_photos, made_predictor, made_truth
 from splatcert import cli
-from splatcert.deploy import remember_places
+from splatcert.certificate.store import remember_places
 from splatcert.field.sightings import Sightings
 from splatcert.raster.render import render
 from splatcert.scene.readers.camera_files import read_cameras

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from splatcert.certificate.certificate import Certificate, CertificateError
 from splatcert.certificate.field_file import FIELD, KEPT, FieldArrays
@@ -36,7 +36,10 @@ from splatcert.difficulty.descriptor import check_schema
 from splatcert.difficulty.rule import FactorParameters
 from splatcert.difficulty.views_file import SceneViews
 from splatcert.storage.schema import PlainError, from_plain, read_json, to_plain
-from splatcert.storage.whole import ArtefactError, file_hash, write_text_whole
+from splatcert.storage.whole import ArtefactError, file_hash, require_regular_file, write_text_whole
+
+if TYPE_CHECKING:
+    pass
 
 MAIN, VIEWS = "certificate.json", "views.npz"
 ASIDE = ".new"
@@ -232,3 +235,36 @@ class Stored:
     def scores(self) -> dict[str, float]:
         """Of the calibration views, by name."""
         return {view.name: view.score for view in self.record.calibration}
+
+
+PLACES = "places.json"
+"""Beside a certificate: where capture and model were. A hint that nothing rests on: a model is
+recognised by its content."""
+LONGEST_PLACES = 1 << 16
+"""Bytes that are read of it."""
+
+
+def is_certificate(path: Path) -> bool:
+    """Whether a path is a certificate's folder, or its main file."""
+    return (path / MAIN).is_file() or (path.name == MAIN and path.is_file())
+
+
+def remember_places(certificate: Path, data: Path, model: Path) -> None:
+    """Write down where a certificate's inputs are, seen from its folder.
+
+    Relative, so that a project can be moved as a whole and no path of a machine is passed on.
+    """
+    places = {"data": data, "model": model}
+    relative = {name: os.path.relpath(path, certificate) for name, path in places.items()}
+    write_text_whole(certificate / PLACES, json.dumps(relative, indent=1) + "\n")
+
+
+def remembered(certificate: Path, what: str) -> Path | None:
+    """The place of the `data` or `model` of a certificate, if it is known and still there."""
+    try:
+        with require_regular_file(certificate / PLACES).open("rb") as file:
+            place = json.loads(file.read(LONGEST_PLACES))[what]
+        path = Path(os.path.normpath(certificate / place))
+        return path if path.exists() else None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None

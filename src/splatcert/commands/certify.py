@@ -71,9 +71,9 @@ class Certify:
     def run(self) -> None:
         """Open the capture, certify, write, and state the guarantee."""
         from splatcert.capture import open_capture
+        from splatcert.certificate.store import remember_places
         from splatcert.conformal.calibrate import CalibrationTooSmall
         from splatcert.conformal.levels import parse_level
-        from splatcert.deploy import remember_places
         from splatcert.pipeline import certify
         from splatcert.refusals import refuse_early
         from splatcert.report.summary import closing_lines

@@ -95,7 +95,7 @@ class Report:
 
     def _places(self, folder: Path) -> tuple[Path | None, Path | None]:
         """Paths of model and capture; a capture is not used without its model."""
-        from splatcert.deploy import remembered
+        from splatcert.certificate.store import remembered
 
         if self.alone:
             return None, None

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from splatcert.deploy import is_certificate, open_certificate
+from splatcert.certificate.store import is_certificate
+from splatcert.deploy import open_certificate
 from splatcert.errors import OptionError
 from splatcert.frames.choose_cameras import FILM_FPS, Choice, Pool, choose, is_named, resized
 from splatcert.frames.writer import CertifiedFrames, FrameWriter, ModelFrames, require_exr

@@ -102,8 +102,7 @@ def _run_lines(path: Path) -> dict[str, str]:
 
 def certificate_lines(certificate: Certificate, path: Path) -> dict[str, str]:
     """What a certificate covers, what it guarantees, and where its model is."""
-    from splatcert.certificate.store import folder_of
-    from splatcert.deploy import remembered
+    from splatcert.certificate.store import folder_of, remembered
 
     record = certificate.record
     place = remembered(folder_of(path), "model")
