@@ -10,10 +10,9 @@ from splatcert.conformal.calibrate import (
     view_score,
     view_scores,
 )
-from splatcert.conformal.coverage import Coverage, measure_coverage
 from splatcert.conformal.exchangeability import PermutationTest, permutation_test
 from splatcert.conformal.levels import Level, parse_level
-from splatcert.conformal.maps import rgb_residual
+from splatcert.conformal.maps import Coverage, measure_coverage, rgb_residual
 from splatcert.conformal.pooled import native_multiplier, pooled_threshold
 from splatcert.conformal.ranks import outer_rank, views_needed
 from splatcert.conformal.risk_control import risk_control_threshold
