@@ -7,6 +7,7 @@ statistical unit: its views may depend on each other in any way, as neighbours o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -205,7 +206,7 @@ def state_path_guarantee(alpha: Fraction, beta: Fraction, gamma: Fraction, lengt
 
 def _parse_gamma(gamma: Level) -> Fraction:
     """A share of views; unlike other levels it may be 0, which asks for every view."""
-    none = str(gamma).strip() in ("0", "0.0", "0%")
+    none = re.fullmatch(r"0+(\.0*)?%?", str(gamma).strip())
     return Fraction(0) if none else parse_level(gamma, "gamma")
 
 
