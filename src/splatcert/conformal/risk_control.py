@@ -14,8 +14,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 
+Number = str | float | Fraction
 
-def risk_control_threshold(scores: Iterable[float], alpha: str | float | Fraction) -> float:
+
+def risk_control_threshold(scores: Iterable[float], alpha: Number) -> float:
     """Smallest q at which the corrected empirical risk is at most alpha.
 
         n/(n+1) * Rhat(q) + 1/(n+1) <= alpha,    Rhat(q) = mean of 1{score > q}
@@ -35,10 +37,7 @@ def risk_control_threshold(scores: Iterable[float], alpha: str | float | Fractio
 
 
 def path_risk_control(
-    view_scores: Iterable[float],
-    length: int,
-    gamma: str | float | Fraction,
-    alpha: str | float | Fraction,
+    view_scores: Iterable[float], length: int, gamma: Number, alpha: Number
 ) -> float:
     """The path threshold from view scores in capture order, without any stretch score.
 
@@ -56,7 +55,7 @@ def path_risk_control(
 
 
 def family_risk_control(
-    scores: Iterable[Iterable[float]], units: Iterable[float], alpha: str | float | Fraction
+    scores: Iterable[Iterable[float]], units: Iterable[float], alpha: Number
 ) -> float:
     """The family threshold from every candidate's scores, [m, K], without any maximum.
 
@@ -84,7 +83,7 @@ def _first_controlled(
     tried: Iterable[float | Fraction],
     losses: Callable[[float | Fraction], int],
     units: int,
-    alpha: str | float | Fraction,
+    alpha: Number,
 ) -> float:
     """Smallest number tried at which (losses + 1) / (units + 1) is at most alpha, or infinity.
 
