@@ -22,8 +22,7 @@ from splatcert.conformal import (
     view_scores,
 )
 from splatcert.conformal.calibrate import shortfall
-from splatcert.conformal.coverage import Coverage
-from splatcert.conformal.maps import MapError, each_view
+from splatcert.conformal.maps import Coverage, MapError, each_view
 
 RESIDUAL = np.arange(1.0, 13.0).reshape(3, 4) / 100
 

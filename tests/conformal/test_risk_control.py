@@ -12,7 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from splatcert.conformal import risk_control, risk_control_threshold, threshold, view_score
+from splatcert.conformal import (
+    family_risk_control,
+    family_scores,
+    path_risk_control,
+    path_threshold,
+    risk_control,
+    risk_control_threshold,
+    stretch_score,
+    threshold,
+    view_score,
+)
+from splatcert.conformal.path_conformal import PathError
 
 LEVELS = st.integers(1, 99).map(lambda percent: Fraction(percent, 100))
 
@@ -60,3 +71,46 @@ def test_the_second_road_shares_no_code_with_the_first():
     imported = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
     modules = {getattr(node, "module", None) or node.names[0].name for node in imported}
     assert modules == {"__future__", "math", "bisect", "collections.abc", "fractions"}
+
+
+SCORES = st.floats(0, 100) | st.integers(0, 4).map(float)
+SHARES = LEVELS | st.just(Fraction(0))
+
+
+@given(st.lists(SCORES, max_size=60), st.integers(2, 7), SHARES, LEVELS)
+def test_a_path_threshold_follows_in_two_ways(scores, length, gamma, alpha):
+    """From stretch scores, and from the risk of losing too many views; the remainder is dropped."""
+    ends = range(length, len(scores) + 1, length)
+    stretches = [stretch_score(scores[end - length : end], gamma) for end in ends]
+    try:
+        expected = path_threshold(stretches, alpha)
+    except PathError:
+        expected = math.inf
+    assert path_risk_control(scores, length, gamma, alpha) == expected
+
+
+@given(
+    st.integers(1, 5).flatmap(
+        lambda k: st.lists(st.lists(SCORES, min_size=k, max_size=k), min_size=1, max_size=25)
+    ),
+    LEVELS,
+    st.data(),
+)
+def test_a_family_threshold_follows_in_two_ways(scores, alpha, data):
+    """From each view's worst score in floats, and from the risk of any miss in exact fractions."""
+    size = len(scores[0])
+    units = data.draw(st.lists(st.floats(1e-3, 1e3), min_size=size, max_size=size))
+    found = family_risk_control(scores, units, alpha)
+    assert found == threshold(family_scores(scores, units), alpha)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: path_risk_control([1.0, math.nan], 2, 0, "1/2"),
+        lambda: family_risk_control([[1.0, math.nan]], [1.0, 1.0], "1/2"),
+    ],
+)
+def test_nan_is_refused_for_paths_and_families_too(call):
+    with pytest.raises(ValueError, match="NaN"):
+        call()

@@ -10,12 +10,14 @@ threshold.
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 
+Number = str | float | Fraction
 
-def risk_control_threshold(scores: Iterable[float], alpha: str | float | Fraction) -> float:
+
+def risk_control_threshold(scores: Iterable[float], alpha: Number) -> float:
     """Smallest q at which the corrected empirical risk is at most alpha.
 
         n/(n+1) * Rhat(q) + 1/(n+1) <= alpha,    Rhat(q) = mean of 1{score > q}
@@ -32,3 +34,61 @@ def risk_control_threshold(scores: Iterable[float], alpha: str | float | Fractio
         if Fraction(n, n + 1) * risk + Fraction(1, n + 1) <= level:
             return q
     return math.inf
+
+
+def path_risk_control(
+    view_scores: Iterable[float], length: int, gamma: Number, alpha: Number
+) -> float:
+    """The path threshold from view scores in capture order, without any stretch score.
+
+    The loss of a stretch is 1 if more than a share gamma of its views exceed q.
+    """
+    scores, share = _numbers(view_scores), Fraction(str(gamma))
+    starts = range(0, len(scores) - length + 1, length)
+    runs = [scores[start : start + length] for start in starts]
+
+    def losses(q: float | Fraction) -> int:
+        return sum(Fraction(sum(one > q for one in run), length) > share for run in runs)
+
+    tried = (one for run in runs for one in run)
+    return _first_controlled(tried, losses, len(runs), alpha)
+
+
+def family_risk_control(
+    scores: Iterable[Iterable[float]], units: Iterable[float], alpha: Number
+) -> float:
+    """The family threshold from every candidate's scores, [m, K], without any maximum.
+
+    The loss of a view is 1 if some candidate's score exceeds q times its unit, in exact
+    arithmetic; the result is rounded once.
+    """
+    bounds = [Fraction(float(unit)) for unit in units]
+    rows = [[Fraction(one) for one in _numbers(row)] for row in scores]
+
+    def losses(q: float | Fraction) -> int:
+        return sum(any(r > q * c for r, c in zip(row, bounds, strict=True)) for row in rows)
+
+    tried = (r / c for row in rows for r, c in zip(row, bounds, strict=True))
+    return _first_controlled(tried, losses, len(rows), alpha)
+
+
+def _numbers(values: Iterable[float]) -> list[float]:
+    known = [float(value) for value in values]
+    if any(map(math.isnan, known)):
+        raise ValueError("a score is NaN: it is neither above nor below a threshold")
+    return known
+
+
+def _first_controlled(
+    tried: Iterable[float | Fraction],
+    losses: Callable[[float | Fraction], int],
+    units: int,
+    alpha: Number,
+) -> float:
+    """Smallest number tried at which (losses + 1) / (units + 1) is at most alpha, or infinity.
+
+    Losses never grow with q, so bisection finds it.
+    """
+    level, ordered = Fraction(str(alpha)), sorted(tried)
+    at = bisect_left(ordered, True, key=lambda q: Fraction(losses(q) + 1, units + 1) <= level)
+    return float(ordered[at]) if at < len(ordered) else math.inf

@@ -19,9 +19,8 @@ from splatcert.conformal.calibrate import (
     state_guarantee,
     threshold_of,
 )
-from splatcert.conformal.coverage import Coverage, measure_coverage
 from splatcert.conformal.levels import Level, LevelError, parse_level
-from splatcert.conformal.maps import Mask, each_view
+from splatcert.conformal.maps import Coverage, Mask, each_view, measure_coverage
 from splatcert.errors import InputError
 
 
