@@ -62,10 +62,12 @@ def save_spz(splats: Splats, path: str | Path) -> None:
         _smallest_three(_array(splats.quats)),
         _bytes(sh[:, 1:] * 128 + 128),
     ]
-    with replacing(Path(path)) as aside, gzip.GzipFile(aside, "wb", mtime=0) as file:
-        file.write(header)
-        for part in body:
-            file.write(np.ascontiguousarray(part).tobytes())
+    with replacing(Path(path)) as aside, aside.open("wb") as whole:
+        # Neither name nor time: equal splats give equal files.
+        with gzip.GzipFile("", "wb", fileobj=whole, mtime=0) as file:
+            file.write(header)
+            for part in body:
+                file.write(np.ascontiguousarray(part).tobytes())
 
 
 def _array(values: Any) -> NDArray[np.float64]:
