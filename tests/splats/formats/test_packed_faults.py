@@ -214,7 +214,7 @@ def test_sog_descriptions_that_lie(tmp_path, parts, expected, place):
 def test_sog_textures_that_lie(tmp_path):
     files = layouts.sog(SMALL)
     text = {**files, "sh0.webp": b"not a picture"}
-    assert "sh0.webp cannot be read" in refusal(tmp_path / "a.sog", layouts.zipped(text))
+    assert "sh0.webp is not a WebP picture" in refusal(tmp_path / "a.sog", layouts.zipped(text))
     cut = {**files, "scales.webp": files["scales.webp"][:20]}
     assert "scales.webp cannot be read" in refusal(tmp_path / "a.sog", layouts.zipped(cut))
     small = {**files, "quats.webp": layouts.texture([[0, 0, 0, 255]] * 4, 2)}

@@ -283,14 +283,11 @@ def _plain(file: GltfFile, part: SplatPrimitive, extra: tuple[str, ...]) -> Spla
     for name in extra:
         original = next(key for key in attributes if key[1:].lower() == name and key[0] == "_")
         columns[name] = column(original, 1)[:, 0].astype(np.float32)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log_scales = np.log(column("SCALE", 3))
-        logit_opacities = logits(column("OPACITY", 1)[:, 0])
     return assemble(
         means=column("POSITION", 3),
         quats=np.roll(column("ROTATION", 4), 1, axis=1),
-        log_scales=log_scales,
-        logit_opacities=logit_opacities,
+        log_scales=np.log(column("SCALE", 3)),
+        logit_opacities=logits(column("OPACITY", 1)[:, 0]),
         constant=column("SH_DEGREE_0_COEF_0", 3),
         rest=np.stack([column(name, 3) for name in bands], axis=1) if bands else None,
         extra=columns,

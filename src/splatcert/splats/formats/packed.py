@@ -42,7 +42,8 @@ class FileModel:
 
     def read(self, check: bool) -> Splats:
         """The Gaussians; `check` refuses values that no renderer can use."""
-        splats = self.decode()
+        with np.errstate(all="ignore"):  # what is not finite is named below
+            splats = self.decode()
         if check:
             splats.check_finite()
         return splats
@@ -96,7 +97,7 @@ def whole_file(path: Path) -> Blob:
 def logits(opacities: ArrayLike) -> Floats:
     """Inverse sigmoid; an opacity of exactly 0 or 1 becomes infinite, which renders exactly."""
     values = np.asarray(opacities, np.float64)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         return np.log(values) - np.log1p(-values)
 
 
@@ -132,8 +133,7 @@ def assemble(
     sh = first if rest is None else np.concatenate([first, np.asarray(rest, np.float32)], axis=1)
 
     def tensor(values: ArrayLike) -> torch.Tensor:
-        with np.errstate(over="ignore"):
-            return torch.from_numpy(np.ascontiguousarray(values, np.float32))
+        return torch.from_numpy(np.ascontiguousarray(values, np.float32))
 
     return Splats(
         means=tensor(means),

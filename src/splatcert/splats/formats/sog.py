@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from splatcert.splats.formats.packed import (
     SLACK,
@@ -93,6 +93,8 @@ class SogBundle:
                 if width * height > MAX_PIXELS_PER_BYTE * len(data) + SLACK:
                     raise ValueError(f"{width} x {height} pixels from {len(data)} bytes")
                 pixels = np.asarray(image.convert("RGBA"))
+        except UnidentifiedImageError:
+            raise damaged(self.path, f"the texture {name} is not a WebP picture.") from None
         except (OSError, ValueError, SyntaxError, MemoryError, Image.DecompressionBombError) as why:
             reason = str(why).splitlines()[0][:120] if str(why) else type(why).__name__
             raise damaged(self.path, f"the texture {name} cannot be read: {reason}.") from None

@@ -55,11 +55,11 @@ def open_splat(path: Path) -> FileModel:
 
 
 def plausible(records: NDArray[np.void]) -> bool:
-    """Whether centres and scales are numbers that a scene can have."""
+    """Whether centres and scales are numbers that a scene can have, and not all zero."""
     with np.errstate(invalid="ignore"):
         near = np.abs(records["centre"]) < FARTHEST
         sized = (records["scale"] >= 0) & (records["scale"] < FARTHEST)
-    return bool(near.all() and sized.all())
+    return bool(near.all() and sized.all() and records["scale"].any())
 
 
 def _decode(file: Blob) -> Splats:
@@ -68,13 +68,11 @@ def _decode(file: Blob) -> Splats:
     quats = (records["rotation"].astype(np.float64) - 128) / 128
     # The viewer draws a zero quaternion as no rotation.
     quats[~quats.any(axis=1)] = (1, 0, 0, 0)
-    with np.errstate(divide="ignore"):
-        log_scales = np.log(records["scale"].astype(np.float64))
     colour = records["colour"] / 255.0
     return assemble(
         means=records["centre"],
         quats=quats,
-        log_scales=log_scales,
+        log_scales=np.log(records["scale"].astype(np.float64)),
         logit_opacities=logits(colour[:, 3]),
         constant=(colour[:, :3] - 0.5) / SH_C0,
     )
