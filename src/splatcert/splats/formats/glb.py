@@ -20,17 +20,9 @@ import torch
 from numpy.typing import NDArray
 
 from splatcert.errors import InputError
+from splatcert.splats.formats import packed
 from splatcert.splats.formats.frames import axes_to_ply
-from splatcert.splats.formats.packed import (
-    Blob,
-    FileModel,
-    Floats,
-    assemble,
-    damaged,
-    logits,
-    refusal,
-    whole_file,
-)
+from splatcert.splats.formats.packed import Floats, damaged, refusal
 from splatcert.splats.formats.spz import open_spz_in
 from splatcert.splats.gaussians import Splats
 from splatcert.splats.transform import transform_splats
@@ -53,9 +45,9 @@ class GltfFile:
 
     path: Path
     content: dict[str, Any]
-    binary: Blob
+    binary: packed.Blob
 
-    def view(self, index: int) -> tuple[Blob, int]:
+    def view(self, index: int) -> tuple[packed.Blob, int]:
         """Bytes of a buffer view, and its stride (0 if tight)."""
         view = self.content["bufferViews"][index]
         if view["buffer"] != 0 or "uri" in self.content["buffers"][0] or view.get("extensions"):
@@ -102,7 +94,7 @@ class SplatPrimitive:
     primitive: dict[str, Any]
     count: int
     degree: int
-    spz: FileModel | None
+    spz: packed.FileModel | None
 
     @property
     def attributes(self) -> dict[str, int]:
@@ -115,7 +107,7 @@ class SplatPrimitive:
 
 def read_gltf(path: Path) -> GltfFile:
     """The parts of a .glb file, their lengths checked."""
-    file = whole_file(path)
+    file = packed.whole_file(path)
     start = file.read(count=20)
     if len(start) < 20 or not start.startswith(MAGIC):
         raise damaged(path, "not a .glb file: its header is missing.")
@@ -133,7 +125,7 @@ def read_gltf(path: Path) -> GltfFile:
     if not isinstance(content, dict):
         raise damaged(path, "its JSON part is not an object.")
     after = 20 + json_length
-    binary = Blob(path, file.size, 0)
+    binary = packed.Blob(path, file.size, 0)
     if len(head := file.read(after, 8)) == 8:
         size, kind = struct.unpack("<2I", head)
         if kind == CHUNKS["binary"]:
@@ -141,7 +133,7 @@ def read_gltf(path: Path) -> GltfFile:
     return GltfFile(path, content, binary)
 
 
-def open_glb(path: Path) -> FileModel:
+def open_glb(path: Path) -> packed.FileModel:
     """A .glb file with Gaussians; meshes are refused as such."""
     file = read_gltf(path)
     try:
@@ -157,7 +149,7 @@ def open_glb(path: Path) -> FileModel:
             "splatcert certifies Gaussian splats: pass the trained model.",
         )
     extra = _extra_names(parts[0]) if len(parts) == 1 else ()
-    return FileModel(
+    return packed.FileModel(
         format="glb",
         files=(path,),
         count=sum(part.count for part in parts),
@@ -283,11 +275,11 @@ def _plain(file: GltfFile, part: SplatPrimitive, extra: tuple[str, ...]) -> Spla
     for name in extra:
         original = next(key for key in attributes if key[1:].lower() == name and key[0] == "_")
         columns[name] = column(original, 1)[:, 0].astype(np.float32)
-    return assemble(
+    return packed.assemble(
         means=column("POSITION", 3),
         quats=np.roll(column("ROTATION", 4), 1, axis=1),
         log_scales=np.log(column("SCALE", 3)),
-        logit_opacities=logits(column("OPACITY", 1)[:, 0]),
+        logit_opacities=packed.logits(column("OPACITY", 1)[:, 0]),
         constant=column("SH_DEGREE_0_COEF_0", 3),
         rest=np.stack([column(name, 3) for name in bands], axis=1) if bands else None,
         extra=columns,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writers of formats that open anywhere: SPZ version 3, and binary glTF.
 
-The decoded file is another model than the one that went in: SPZ rounds every value. Certify
-the file that is shipped.
+SPZ rounds every value, so its decoded Gaussians differ from those that went in. Certify the
+file that you ship.
 """
 
 from __future__ import annotations

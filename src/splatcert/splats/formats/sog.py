@@ -20,18 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
-from splatcert.splats.formats.packed import (
-    SLACK,
-    FileModel,
-    Floats,
-    assemble,
-    damaged,
-    lerp,
-    logits,
-    refusal,
-    unit_quaternions,
-    whole_file,
-)
+from splatcert.splats.formats import packed
+from splatcert.splats.formats.packed import Floats, damaged, refusal
 from splatcert.splats.gaussians import Splats
 
 META = "meta.json"
@@ -90,7 +80,7 @@ class SogBundle:
         try:
             with Image.open(BytesIO(data), formats=["WEBP", "PNG"]) as image:
                 width, height = image.size
-                if width * height > MAX_PIXELS_PER_BYTE * len(data) + SLACK:
+                if width * height > MAX_PIXELS_PER_BYTE * len(data) + packed.SLACK:
                     raise ValueError(f"{width} x {height} pixels from {len(data)} bytes")
                 pixels = np.asarray(image.convert("RGBA"))
         except UnidentifiedImageError:
@@ -107,7 +97,7 @@ class SogBundle:
         return self.texture(part, index, needs=self.count).reshape(-1, 4)[: self.count]
 
 
-def open_sog(path: Path) -> FileModel:
+def open_sog(path: Path) -> packed.FileModel:
     """A zipped SOG, or the folder or meta.json of an unzipped one."""
     bundle = _bundle(path)
     _check_meta(bundle)
@@ -118,7 +108,7 @@ def open_sog(path: Path) -> FileModel:
             "these are 2D Gaussians, flat discs with their own renderer.",
             "Train a 3DGS model of the scene instead.",
         )
-    return FileModel(
+    return packed.FileModel(
         format="sog",
         files=bundle.files,
         count=bundle.count,
@@ -143,10 +133,10 @@ def _bundle(path: Path) -> SogBundle:
         path = path / META
     if path.suffix.lower() == ".json":
         folder = path.parent
-        meta = _parse(path, whole_file(path).read(count=MAX_META + 1))
+        meta = _parse(path, packed.whole_file(path).read(count=MAX_META + 1))
 
         def read(name: str) -> bytes:
-            return whole_file(folder / _plain(path, name)).read()
+            return packed.whole_file(folder / _plain(path, name)).read()
 
         named = {name for part in meta.values() if isinstance(part, dict) for name in _names(part)}
         files = [folder / _plain(path, name) for name in sorted(named)]
@@ -169,7 +159,7 @@ def _plain(path: Path, name: str) -> str:
 
 
 def _zipped(path: Path) -> SogBundle:
-    limit = 8 * whole_file(path).size + SLACK
+    limit = 8 * packed.whole_file(path).size + packed.SLACK
 
     def read(name: str) -> bytes:
         try:
@@ -242,22 +232,22 @@ def _degree(bundle: SogBundle) -> int:
 
 def _decode(bundle: SogBundle) -> Splats:
     low, high = (bundle.rows("means", index)[:, :3].astype(np.uint16) for index in (0, 1))
-    logarithms = lerp(*bundle.span("means", 3), (low | high << 8) / 65535.0)
-    packed = bundle.rows("quats")
-    quats = unit_quaternions(
-        np.maximum(packed[:, 3], 252) - 252, (packed[:, :3] / 255.0 * 2 - 1) * np.sqrt(0.5)
+    logarithms = packed.lerp(*bundle.span("means", 3), (low | high << 8) / 65535.0)
+    turns = bundle.rows("quats")
+    quats = packed.unit_quaternions(
+        np.maximum(turns[:, 3], 252) - 252, (turns[:, :3] / 255.0 * 2 - 1) * np.sqrt(0.5)
     )
-    quats[packed[:, 3] < 252] = (1, 0, 0, 0)  # as PlayCanvas reads an unknown tag
+    quats[turns[:, 3] < 252] = (1, 0, 0, 0)  # as PlayCanvas reads an unknown tag
     colours, scales = bundle.rows("sh0"), bundle.rows("scales")[:, :3]
     if bundle.version == 2:
         log_scales = bundle.codebook("scales")[scales]
         constant = bundle.codebook("sh0")[colours[:, :3]]
-        opacities = logits(np.arange(256) / 255.0)[colours[:, 3]]
+        opacities = packed.logits(np.arange(256) / 255.0)[colours[:, 3]]
     else:
-        log_scales = lerp(*bundle.span("scales", 3), scales / 255.0)
-        levels = lerp(*bundle.span("sh0", 4), colours / 255.0)
+        log_scales = packed.lerp(*bundle.span("scales", 3), scales / 255.0)
+        levels = packed.lerp(*bundle.span("sh0", 4), colours / 255.0)
         constant, opacities = levels[:, :3], levels[:, 3]
-    return assemble(
+    return packed.assemble(
         means=np.sign(logarithms) * np.expm1(np.abs(logarithms)),
         quats=quats,
         log_scales=log_scales,
@@ -281,7 +271,7 @@ def _harmonics(bundle: SogBundle) -> NDArray[np.float32] | None:
         values = bundle.codebook("shN")
         entries = int(bundle.numbers("shN", "count"))
     else:
-        values = lerp(*bundle.span("shN"), np.arange(256) / 255.0)
+        values = packed.lerp(*bundle.span("shN"), np.arange(256) / 255.0)
         entries = PALETTE_ROW * height
     palette = values.astype(np.float32)[centroids.reshape(-1, coefficients, 3)]
     entries = min(entries, len(palette))

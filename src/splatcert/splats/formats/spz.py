@@ -134,8 +134,8 @@ def _read_header(file: Blob) -> SpzHeader:
     if not count or degree > MAX_SH_DEGREE or fraction > 30:
         raise damaged(
             path,
-            f"an SPZ header of {count} Gaussians, harmonics of degree {degree} and "
-            f"{fraction} fractional bits makes no sense.",
+            f"its SPZ header is not valid: {count} Gaussians, harmonics of degree {degree}, "
+            f"{fraction} fractional bits.",
         )
     contents = 0
     if version == LATEST:
