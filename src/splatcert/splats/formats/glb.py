@@ -141,7 +141,7 @@ def open_glb(path: Path) -> packed.FileModel:
     except InputError:
         raise
     except UNUSABLE as error:
-        raise damaged(path, f"its glTF structure is not valid ({error!r:.80}).") from None
+        raise damaged(path, f"its glTF structure is not valid ({str(error)[:80]}).") from None
     if not parts:
         raise refusal(
             path,
@@ -206,7 +206,7 @@ def _primitive(file: GltfFile, primitive: dict[str, Any], to_world: Floats) -> S
         raise refusal(
             file.path,
             f"Gaussians of kernel {kernel!r:.40} in colour space {space!r:.40}.",
-            "splatcert renders the kernel 'ellipse' in sRGB colours; export the model so.",
+            "splatcert renders the kernel 'ellipse' in sRGB colours; export the model that way.",
         )
     inner = extension.get("extensions", {})
     for name, value in inner.items():
@@ -242,7 +242,7 @@ def _decode(file: GltfFile, parts: list[SplatPrimitive], extra: tuple[str, ...])
     except InputError:
         raise
     except UNUSABLE as error:
-        raise damaged(file.path, f"its glTF structure is not valid ({error!r:.80}).") from None
+        raise damaged(file.path, f"its glTF structure is not valid ({str(error)[:80]}).") from None
     if len(read) == 1:
         return read[0]
     return Splats(
