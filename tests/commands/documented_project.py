@@ -20,6 +20,7 @@ from splat_layouts import (
 from splatcert.camera import Camera
 from splatcert.raster.render import render
 from splatcert.splats.files import save_ply
+from splatcert.splats.formats.save import save_glb, save_spz
 from splatcert.splats.gaussians import Splats
 from splatcert.splats.harmonics import SH_CONSTANT
 from splatcert.storage.png import to_pixels
@@ -51,7 +52,10 @@ def write_project(folder: Path) -> None:
     splats, cameras = made_splats(600, sh_degree=1), made_cameras(18, 48, 32)
     cloud = write_capture(folder / "data/truck", splats, cameras)
 
-    save_ply(splats, folder / "point_cloud.ply")
+    for name in ("point_cloud.ply", "scene.ply"):
+        save_ply(splats, folder / name)
+    save_spz(splats, folder / "scene.spz")
+    save_glb(splats, folder / "scene.glb")
     settings = "Namespace(sh_degree=1, white_background=False, eval=True)"
     write_inria_folder(folder / "output/truck", {30000: splats}, settings)
     poses = np.stack([np.linalg.inv(camera.world_to_camera) for camera in cameras])

@@ -57,7 +57,7 @@ def refusal(tmp_path, content: bytes) -> str:
         (b"property float scale_2\n", b"", "2D Gaussians"),
         (b"property float f_rest_8\n", b"", "8 f_rest properties"),
         (b"property float f_rest_8\n", b"property float f_rest_9\n", "9 f_rest properties"),
-        (b"property float x\n", b"property uint packed_position\n", "splat-transform bad.ply"),
+        (b"property float x\n", b"property uint packed_position\n", "compressed PLY"),
         (b"element vertex", b"element chunk 0\nelement vertex", "compressed PLY"),
         (b"element vertex", b"comment SplatRenderMode: 2dgs\nelement vertex", "2D Gaussians"),
         (b"element vertex", b"comment SplatRenderMode: new\nelement vertex", "unknown render mode"),

@@ -15,6 +15,7 @@ from pathlib import Path
 from random import Random
 
 from handmade import HANDMADE
+from handmade_formats import FORMATS
 from hostile_options import OPTIONS
 from mutations import BINARY, JSON, TEXT, Mutation
 from resealed import RESEALED
@@ -39,6 +40,13 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "ascii.ply": ("inspect {it}", RENDER),
     "big.ply": ("inspect {it}", RENDER),
     "gsplat.pt": ("inspect {it}", f"{CERTIFY} --holdout 3"),
+    "model.spz": ("inspect {it}", RENDER),
+    "model4.spz": ("inspect {it}", RENDER),
+    "model.splat": ("inspect {it}", RENDER),
+    "model.sog": ("inspect {it}", f"{CERTIFY} --holdout 3"),
+    "sog": ("inspect {it}", RENDER),
+    "model.glb": ("inspect {it}", RENDER),
+    "packed.ply": ("inspect {it}", RENDER),
     "inria": ("inspect {it}", RENDER, CERTIFY),
     "gsplat": ("inspect {it}", RENDER, CERTIFY),
     "nerfstudio": ("inspect {it}", RENDER, CERTIFY),
@@ -101,6 +109,14 @@ FILES: tuple[tuple[str, str, dict[str, Mutation], int], ...] = (
     ("ascii.ply", "", TEXT, 1),
     ("big.ply", "", BINARY, 1),
     ("gsplat.pt", "", BINARY, 1),
+    ("model.spz", "", BINARY, 1),
+    ("model4.spz", "", BINARY, 1),
+    ("model.splat", "", BINARY, 1),
+    ("model.sog", "", BINARY, 2),
+    ("sog", "meta.json", JSON, 2),
+    ("sog", "quats.webp", BINARY, 1),
+    ("model.glb", "", {**BINARY, "number": TEXT["number"]}, 2),
+    ("packed.ply", "", {**BINARY, "number": TEXT["number"], "line-gone": TEXT["line-gone"]}, 1),
     ("inria", "cfg_args", TEXT, 1),
     ("gsplat", "cfg.yml", TEXT, 1),
     ("nerfstudio", "nerfstudio_models/step-000029999.ckpt", BINARY, 1),
@@ -176,7 +192,7 @@ def _cases() -> Iterator[Case]:
                 name = f"{place}:{how}:{seed}" if seeds > 1 else f"{place}:{how}"
                 met = tuple(line for line in COMMANDS[kind] if not line.startswith(DEAR))
                 yield Case(name, kind, partial(_mutate, file, mutation, name), met)
-    for kind, named in HANDMADE.items():
+    for kind, named in (HANDMADE | FORMATS).items():
         for place, (how, spoil) in enumerate(named.items()):
             met = _in_turn(place, 2) if kind == "cert" else ()
             yield Case(f"{kind}:{how}", kind, spoil, met)

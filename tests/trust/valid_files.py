@@ -15,8 +15,9 @@ import torch
 from PIL import Image
 
 TESTS = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS), str(TESTS / "bench")]
+sys.path[:0] = [str(TESTS), str(TESTS / "bench"), str(TESTS / "splats" / "formats")]
 
+import packed_layouts  # noqa: E402
 from made_studies import MadeScene  # noqa: E402
 
 from certified_capture import made_model, made_predictor  # noqa: E402
@@ -213,6 +214,13 @@ def _write_models(root: Path, model: Splats) -> None:
     save_ply(model, root / "model.ply")
     write_table(root / "ascii.ply", table, text=True)
     write_table(root / "big.ply", table, byte_order=">", before=(mesh_faces(4),))
+    (root / "model.spz").write_bytes(packed_layouts.spz(model))
+    (root / "model4.spz").write_bytes(packed_layouts.spz(model, 4))
+    (root / "model.splat").write_bytes(packed_layouts.splat(model))
+    (root / "model.sog").write_bytes(packed_layouts.zipped(packed_layouts.sog(model)))
+    packed_layouts.write_folder(root / "sog", packed_layouts.sog(model, 1))
+    (root / "model.glb").write_bytes(packed_layouts.glb(*packed_layouts.splat_gltf(model)))
+    (root / "packed.ply").write_bytes(packed_layouts.compressed_ply(model))
     inria = write_inria_folder(root / "inria", {7000: model}, CFG_ARGS)
     cameras = _camera_entries(made_cameras(2, WIDTH, HEIGHT))
     (inria / "cameras.json").write_text(json.dumps(cameras))

@@ -158,7 +158,10 @@ def recognised(path: Path) -> Scene | ModelInfo:
     from splatcert.scene.load import SceneError, load_scene, recognise
     from splatcert.splats.account import account_of
     from splatcert.splats.files import describe_model
+    from splatcert.splats.formats.recognise import recognise as recognise_model
 
+    if path.is_file() and path.suffix == ".json" and recognise_model(path) is not None:
+        return describe_model(path)
     try:
         recognise(path)
     except SceneError:

@@ -14,26 +14,33 @@ from numpy.typing import NDArray
 
 from splatcert.splats import gsplat_run as gsplat_checkpoint
 from splatcert.splats import nerfstudio
+from splatcert.splats.formats.packed import FileFormat
+from splatcert.splats.formats.recognise import (
+    OPENERS,
+    model_files,
+    open_model_file,
+    recognise,
+    refuse_pointer,
+)
 from splatcert.splats.gaussians import Splats
 from splatcert.splats.gsplat_run import gsplat_parts, open_gsplat, read_gsplat
 from splatcert.splats.inria import HOLDOUT, inria_iterations, open_inria
 from splatcert.splats.nerfstudio import nerfstudio_tensors, open_nerfstudio, read_nerfstudio
-from splatcert.splats.ply import antialiased_of, extra_columns_of, read_ply, save_ply, sh_degree_of
+from splatcert.splats.ply import save_ply
 from splatcert.splats.transform import FrameError, split_similarity, transform_splats
 from splatcert.splats.untrusted import ForeignFileError, load_checkpoint
-from splatcert.storage.ply_table import read_header
 
 __all__ = ["ModelInfo", "describe_model", "load_splats", "save_ply"]
 
-Format = Literal["ply", "inria", "gsplat", "nerfstudio"]
+Format = FileFormat | Literal["inria", "gsplat", "nerfstudio"]
 Frame = Literal["data", "model"] | NDArray[np.float64]
 Split = int | float | Literal["none"] | None
 
-PACKED = (".compressed.ply", ".spz", ".splat", ".ksplat", ".sog")
 PARENT_FILES = ("config.yml", "cfg.yml", "cfg_args", "cameras.json")
 ACCEPTED = (
-    "Accepted: a .ply file, an Inria output folder (point_cloud/iteration_*), a gsplat run\n"
-    "  (ckpts/ckpt_*_rank*.pt), a nerfstudio run (nerfstudio_models/step-*.ckpt)."
+    "Accepted: a .ply, .spz, .splat, .sog or .glb file, an Inria output folder\n"
+    "  (point_cloud/iteration_*), a gsplat run (ckpts/ckpt_*_rank*.pt), a nerfstudio run\n"
+    "  (nerfstudio_models/step-*.ckpt)."
 )
 log = logging.getLogger(__name__)
 
@@ -85,7 +92,7 @@ def load_splats(
     frame: Frame = "data",
     check: bool = True,
 ) -> Splats:
-    """Splats from a PLY, an Inria folder, a gsplat or a nerfstudio run.
+    """Splats from a file (PLY, SPZ, SOG, .splat, .glb), or from an Inria, gsplat or nerfstudio run.
 
     `iteration` chooses among the models of a folder; the last one is the default.
     `frame` is "data" for the coordinates of the capture, "model" for the trainer's own,
@@ -121,8 +128,9 @@ def _open(path: Path, iteration: int | None) -> _Model:
             f"{path}: an iteration selects one model of a folder, but this is a single file.\n"
             "  Omit the iteration, or pass the folder of the run."
         )
+    if kind in OPENERS:
+        return _open_file(kind, place, None)
     openers = {
-        "ply": _open_ply,
         "inria": _open_inria,
         "gsplat": _open_gsplat,
         "nerfstudio": _open_nerfstudio,
@@ -143,29 +151,24 @@ def _detect(path: Path) -> tuple[Format, Path]:
         found.append(("gsplat", path))
     if any(nerfstudio.nerfstudio_steps(folder) for folder in (path / "nerfstudio_models", path)):
         found.append(("nerfstudio", path))
-    files = sorted(path.glob("*.ply"))
-    if not found and files:
-        # input.ply is the sparse cloud that Inria's trainer copies beside its models.
-        named = [file for file in files if file.name in ("splats.ply", "point_cloud.ply")]
-        chosen = named if len(named) == 1 else files
-        found = [("ply", file) for file in chosen]
+    files = [] if found else model_files(path)
+    if len(files) == 1:
+        return _detect_file(files[0]), files[0]
     if len(found) == 1:
         return found[0]
     inside = ", ".join(sorted(entry.name for entry in path.iterdir())[:8]) or "nothing"
-    if not found:
+    if not found and not files:
         raise ForeignFileError(f"{path}: no model found inside ({inside}).\n  {ACCEPTED}")
-    listed = ", ".join(f"{kind} ({place.name})" for kind, place in found[:6])
+    models = [*found, *((file.suffix[1:], file) for file in files)]
+    listed = ", ".join(f"{kind} ({place.name})" for kind, place in models[:6])
     raise ForeignFileError(f"{path}: several models inside: {listed}.\n  Pass one of them.")
 
 
 def _detect_file(path: Path) -> Format:
     name = path.name.lower()
-    if name.endswith(PACKED):
-        raise ForeignFileError(
-            f"{path}: a compressed format, whose values are quantised.\n"
-            "  Certify the values you ship: unpack it first with\n"
-            f"  npx @playcanvas/splat-transform {path.name} unpacked.ply"
-        )
+    known = recognise(path)
+    if known is not None:
+        return known
     if name.endswith(".ply"):
         return "ply"
     if gsplat_checkpoint.CHECKPOINT.fullmatch(path.name):
@@ -180,42 +183,36 @@ def _detect_file(path: Path) -> Format:
             return "nerfstudio"
         inside = ", ".join(map(str, entries))[:200]
         raise ForeignFileError(f"{path}: a checkpoint of unknown kind ({inside}).\n  {ACCEPTED}")
-    try:
-        with path.open("rb") as file:
-            start = file.read(16)
-    except OSError as error:
-        raise ForeignFileError(f"{path}: cannot be read: {error.strerror}") from None
-    if start.startswith((b"ply\n", b"ply\r")):
-        return "ply"
+    start = refuse_pointer(path)[:16]
     raise ForeignFileError(f"{path}: unknown file, starting with {start!r}.\n  {ACCEPTED}")
 
 
-def _open_ply(path: Path, iteration: int | None) -> _Model:
+def _open_file(kind: FileFormat, path: Path, iteration: int | None) -> _Model:
+    model = open_model_file(kind, path)
+
     def describe() -> ModelInfo:
-        header = read_header(path)
         return ModelInfo(
             path=path,
-            format="ply",
-            files=(path,),
+            format=kind,
+            files=model.files,
             iteration=iteration,
-            count=header.element("vertex").count,
-            sh_degree=sh_degree_of(header),
-            antialiased=antialiased_of(header),
+            count=model.count,
+            sh_degree=model.sh_degree,
+            antialiased=model.antialiased,
             background=None,
             held_out=None,
             frame="unknown",
-            extra=extra_columns_of(header),
-            notes=(
-                "a PLY does not store its frame: exports of gsplat and nerfstudio are in their own",
-            ),
+            extra=model.extra,
+            notes=model.notes,
         )
 
-    return _Model(describe, lambda check: read_ply(path, check=check), np.eye(4))
+    return _Model(describe, model.read, np.eye(4))
 
 
 def _open_inria(folder: Path, iteration: int | None) -> _Model:
     run = open_inria(folder, iteration)
-    inner = _open_ply(run.ply, run.iteration)
+    refuse_pointer(run.ply)
+    inner = _open_file("ply", run.ply, run.iteration)
 
     def describe() -> ModelInfo:
         kept = {True: f"every {HOLDOUT}th image by name", False: "none", None: None}
@@ -236,6 +233,8 @@ def _open_inria(folder: Path, iteration: int | None) -> _Model:
 
 def _open_gsplat(path: Path, iteration: int | None) -> _Model:
     run = open_gsplat(path, iteration)
+    for file in run.files:
+        refuse_pointer(file)
 
     def describe() -> ModelInfo:
         parts, entries = gsplat_parts(run)
@@ -268,6 +267,7 @@ def _open_gsplat(path: Path, iteration: int | None) -> _Model:
 
 def _open_nerfstudio(path: Path, iteration: int | None) -> _Model:
     run = open_nerfstudio(path, iteration)
+    refuse_pointer(run.checkpoint)
     to_model = run.to_model
 
     def describe() -> ModelInfo:

@@ -110,9 +110,8 @@ def sh_degree_of(header: Header) -> int:
     path, names = header.path, set(header.element("vertex").names)
     if "packed_position" in names or any(e.name == "chunk" for e in header.elements):
         raise PlyError(
-            f"{path}: this is a compressed PLY, whose values are quantised.\n"
-            "  Certify the values you ship: unpack it first with\n"
-            f"  npx @playcanvas/splat-transform {path.name} unpacked.ply"
+            f"{path}: this is a compressed PLY, whose values are packed.\n"
+            "  Read it with load_splats, which unpacks them."
         )
     missing = [name for name in REQUIRED if name not in names]
     if missing == ["scale_2"]:
