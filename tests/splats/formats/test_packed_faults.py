@@ -67,7 +67,7 @@ def test_a_compressed_ply_cut_anywhere_is_refused(tmp_path):
     data = layouts.compressed_ply(SPLATS)
     start = data.index(b"end_header\n") + len(b"end_header\n")
     for size in range(start, len(data), 997):
-        assert "cut short" in both(tmp_path / "a.ply", data[:size])
+        assert "truncated" in both(tmp_path / "a.ply", data[:size])
 
 
 # -- SPZ ---------------------------------------------------------------------------------------

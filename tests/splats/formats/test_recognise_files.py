@@ -115,5 +115,5 @@ def test_a_ply_cut_short_is_reported_without_reading_it_all(tmp_path, text):
     describe_model(path)
     data = path.read_bytes()
     path.write_bytes(data[: len(data) * 19 // 20])
-    assert "cut short" in said(path, describe_model)
+    assert "truncated" in said(path, describe_model)
     assert main(["inspect", str(path)]) == 2
