@@ -20,12 +20,12 @@ from machine import describe_machine
 from timing import interleave, ratio
 from torch_tiles import TorchTiles
 
+from splatcert import _native
 from splatcert.camera import Camera
 from splatcert.raster import native
 from splatcert.raster.native import NativeView, render_differentiable
 from splatcert.raster.native_autograd import ScreenGradients
 from splatcert.splats.gaussians import Splats
-from splatcert.training.losses import photometric_loss
 from splatcert_bench.synthetic.scenes import made_cameras, made_splats
 
 PARAMETERS = ("means", "quats", "log_scales", "logit_opacities", "sh")
@@ -105,8 +105,8 @@ def measure_view(splats: Splats, camera: Camera, *, rounds: int, yardsticks: boo
     target = torch.rand(camera.height, camera.width, 3, generator=generator)
 
     def loss(image: torch.Tensor) -> None:
-        leaf = image.detach().requires_grad_()
-        photometric_loss(leaf, target).backward()
+        plain = image.detach().contiguous()
+        _native.loss(plain, target, 0.8, 0.2, None, False, torch.empty_like(plain))
 
     candidates = {
         f"{name}/{threads}": on_threads(threads, run)

@@ -16,7 +16,8 @@ from certified_capture import (
     made_predictor,
     made_truth,
 )
-from splatcert import ReportConfig, certify, write_report
+from certified_capture import certify_scene as certify
+from splatcert import ReportConfig, write_report
 
 PHONE = {"width": 360, "height": 740}
 

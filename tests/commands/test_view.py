@@ -76,7 +76,7 @@ def test_a_certificate_without_its_model_says_how_to_give_it(stored, capsys):
 
 
 def test_without_viser_it_says_how_to_get_it(monkeypatch, capsys):
-    for name in [name for name in sys.modules if name.startswith(("viser", "splatcert.viewer"))]:
+    for name in [name for name in sys.modules if name.startswith(("viser", "splatcert_viewer"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "viser", None)
     assert 'pip install "splatcert[view]"' in refusal(capsys, "nowhere")

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-SOURCES = Path(__file__).resolve().parents[2] / "src" / "splatcert"
+SOURCES = Path(__file__).resolve().parents[2] / "src"
 MAX_LINES = 5
 
 

@@ -29,7 +29,7 @@ SAID = {
     "sog:texture-outside": "which is not a plain file name",
     "sog:texture-bomb": "8000 x 8000 pixels from",
     "model.glb:nodes-doubling": "nodes inside themselves",
-    "nerfstudio:no-scale": "leads to no frame",
+    "nerfstudio:no-scale": "does not define a frame",
     "colmap_bin:name-outside": "lies outside the dataset",
     "colmap_bin:photo-link-outside": "(a link to ",
     "colmap_bin:photo-link-loop": "cannot be the name of a file",
@@ -62,7 +62,7 @@ SAID = {
     "results:times-outside": "'../../escaped' is not a valid name of a table or figure",
     "results:picture-outside": "'../../x' is not a valid name of a table or figure",
     "bench_out:study-lambda": "a shrinkage must be one of 0, 1/4, 1/2, 3/4, 1",
-    "option:rule-import": "is no comparison",
+    "option:rule-import": "is not a comparison",
     "option:cameras-misspelt": "Did you mean orbit?",
     "option:train-seed": "seed must be 0 to 4294967295, got -1.",
 }

@@ -56,7 +56,7 @@ def refusal(path: Path, what: str, *todo: str) -> ForeignFileError:
 
 def damaged(path: Path, what: str) -> ForeignFileError:
     """The error of a file that contradicts itself or ends too early."""
-    return refusal(path, what, "The file is cut short or damaged; copy or export it again.")
+    return refusal(path, what, "The file is truncated or damaged; copy or export it again.")
 
 
 @dataclass(frozen=True)
