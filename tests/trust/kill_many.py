@@ -25,6 +25,7 @@ from pathlib import Path
 from random import Random
 
 import numpy as np
+import torch
 from PIL import Image
 from safetensors.numpy import load_file
 from valid_files import write_valid_files
@@ -70,6 +71,7 @@ def start(arguments: list[str]) -> int:
     """A child that runs this command and nothing else; its process id."""
     child = os.fork()
     if child == 0:
+        torch.set_num_threads(1)  # torch's thread pool does not survive a fork
         sys.stdout = sys.stderr = Path(os.devnull).open("w")
         os._exit(main(arguments))
     return child

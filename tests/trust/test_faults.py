@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from kill_many import artefacts, endure_all
 from valid_files import TRAIN, write_results, write_valid_files
 
@@ -60,6 +61,7 @@ def on_a_full_disk(arguments: list[str]) -> tuple[int, str]:
     here, there = os.pipe()
     child = os.fork()
     if child == 0:
+        torch.set_num_threads(1)  # torch's thread pool does not survive a fork
         sys.stdout = sys.stderr = os.fdopen(there, "w")
         resource.setrlimit(resource.RLIMIT_FSIZE, (SMALL_DISK, SMALL_DISK))
         status = main(arguments)

@@ -34,7 +34,9 @@ class Flag:
 
     def words(self) -> str:
         """One sentence for people."""
-        return "within support" if self.inside else f"out of support: {'; '.join(self.reasons)}"
+        return (
+            "in distribution" if self.inside else f"out of distribution: {'; '.join(self.reasons)}"
+        )
 
 
 @dataclass(frozen=True, eq=False)
