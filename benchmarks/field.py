@@ -30,7 +30,7 @@ from splatcert import load_scene, load_splats
 from splatcert.config import FieldConfig
 from splatcert.field.fit import fit_field, one_torch_thread
 from splatcert.field.normal_equations import NormalEquations, sweep
-from splatcert.field.operator import NormalOperator, PreparedViews, field_image
+from splatcert.field.operator import NormalOperator, PreparedViews
 from splatcert.field.solve import BlockPreconditioner, Descent
 from splatcert.raster import native
 from splatcert.raster.render import open_view, render
@@ -95,7 +95,7 @@ class HeldOutQuality:
         """Mean share by which the shape, at half strength, narrows boxes with 90% coverage."""
         gains = []
         for view, residual in self.views:
-            b = field_image(view, coefficients).clamp(min=EPSILON)
+            b = view.composite(view.field_values(coefficients)[:, None])[..., 0].clamp(min=EPSILON)
             shape = 0.5 + 0.5 * b / b.mean()
             gains.append(1 - quantile(residual / shape) / quantile(residual))
         return float(np.mean(gains))

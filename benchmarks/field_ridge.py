@@ -30,7 +30,6 @@ from splatcert.conformal.splits import calibration_size, draw_splits, estimate, 
 from splatcert.difficulty.descriptor import EPSILON0
 from splatcert.difficulty.factor import LAMBDA_GRID, shape
 from splatcert.field.fit import fit_field
-from splatcert.field.operator import field_image
 from splatcert.raster.render import open_view, render
 from splatcert.scene.scene import Scene
 from splatcert.splats.files import load_splats
@@ -53,7 +52,9 @@ def held_out_rows(scene: Scene, splats: Splats, degree: int, ridge: float) -> li
         residual = rgb_residual(view.image().numpy(), picture)
         mask = view.mask().numpy() if view.has_mask else None
         opened = open_view(splats, view.camera)
-        field = field_image(opened, fit.field.coefficients).clamp(min=EPSILON0)
+        field = opened.composite(opened.field_values(fit.field.coefficients)[:, None])[
+            ..., 0
+        ].clamp(min=EPSILON0)
         needed = [
             float(view_scores(residual, shape(field, weight).numpy(), (LEVEL,), mask)[0])
             for weight in LAMBDA_GRID

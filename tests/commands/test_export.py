@@ -25,6 +25,17 @@ def exported(certified, tmp_path_factory):
     return out
 
 
+@pytest.mark.parametrize("format", ["spz", "glb"])
+def test_other_formats_open_again(certified, tmp_path, format, capsys):
+    out = tmp_path / "out"
+    assert cli.main(["export", str(certified), "-o", str(out), "--format", format]) == 0
+    assert f"support.{format}" in capsys.readouterr().out
+    again = load_splats(out / f"support.{format}")
+    whole = load_splats(certified.parent / "model.ply")
+    assert len(again) == len(whole)
+    assert float((again.means - whole.means).abs().max()) < 1e-3
+
+
 @pytest.fixture(scope="module")
 def certificate(certified):
     return load_certificate(certified, load_splats(certified.parent / "model.ply"))

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from splat_layouts import moved_along, random_splats
-from splatcert.raster.common_frames import try_common_frames
-from splatcert.raster.placement import SmallPhoto
+from splatcert.raster.placement import SmallPhoto, rank_frames, require_frame
 from splatcert.raster.render import render
 from splatcert.splats.formats.frames import axes_to_ply, common_frames
 from splatcert.splats.transform import FrameError
@@ -49,11 +48,12 @@ def test_a_turned_model_is_found_and_turned_back(photographed, name):
     splats, photos = photographed
     frame = next(frame for frame in common_frames() if frame.name == name)
     turned = moved_along(splats, frame.to_model)
-    fits = try_common_frames(turned, photos)
+    fits = rank_frames(turned, common_frames(), photos)
+    require_frame(fits)
     assert fits[0].name == name and fits[0].fit.psnr > fits[1].fit.psnr + 10
     torch.testing.assert_close(fits[0].restore(turned).means, splats.means, atol=1e-5, rtol=0)
 
 
 def test_a_model_of_another_scene_is_refused(photographed):
-    with pytest.raises(FrameError, match="no frame brings the model to the photographs"):
-        try_common_frames(random_splats(50, 0), photographed[1])
+    with pytest.raises(FrameError, match="in no possible frame does the model match"):
+        require_frame(rank_frames(random_splats(50, 0), common_frames(), photographed[1]))

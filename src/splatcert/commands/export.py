@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from splatcert.certificate.certificate import Certificate
     from splatcert.splats.gaussians import Splats
 
-SUPPORT, COLOURED, KEPT, LEGEND = "support.ply", "uncertainty.ply", "kept.ply", "legend.png"
+SUPPORT, COLOURED, KEPT, LEGEND = "support", "uncertainty", "kept", "legend.png"
 COLUMNS = "columns.json"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Export:
-    """Write PLY copies of the model with the uncertainty of every Gaussian.
+    """Write copies of the model with the uncertainty of every Gaussian.
 
     support.ply has support and uncertainty as extra columns, which viewers ignore.
     uncertainty.ply shows uncertainty as colour. With --keep, kept.ply has only the Gaussians
@@ -41,7 +41,9 @@ class Export:
     output: Annotated[Path, tyro.conf.arg(aliases=["-o"], metavar="DIR")]
     """Folder to write the files to."""
     keep: Annotated[str | None, unset("RULE")] = None
-    """Rule for kept.ply, such as "views_seen >= 3 and uncertainty < 0.2"."""
+    """Rule for the kept file, such as "views_seen >= 3 and uncertainty < 0.2"."""
+    format: Literal["ply", "spz", "glb"] = "ply"
+    """File format. glb keeps the columns as attributes; spz is smaller and has no room for them."""
     inputs: tyro.conf.OmitArgPrefixes[CertificateOptions] = field(
         default_factory=CertificateOptions
     )
@@ -53,7 +55,8 @@ class Export:
         from splatcert.deploy import open_certificate
         from splatcert.export import STORED, Rule, rule_columns, support_columns, with_columns
         from splatcert.report.colours import WidthScale
-        from splatcert.splats.files import save_ply
+        from splatcert.splats.formats.save import save_glb, save_spz
+        from splatcert.splats.ply import save_ply
         from splatcert.storage.png import save_png
         from splatcert.storage.whole import write_text_whole
 
@@ -73,13 +76,18 @@ class Export:
             refuse_empty(chosen, rule.text)
         scale = WidthScale.of(certificate)
         full = with_columns(splats, stored)
-        save_ply(full, folder / SUPPORT)
-        save_ply(self._coloured(splats, stored["uncertainty"], scale), folder / COLOURED)
+        save: Any = {"ply": save_ply, "spz": save_spz, "glb": save_glb}[self.format]
+        save(full, folder / self._file(SUPPORT))
+        coloured = self._coloured(splats, stored["uncertainty"], scale)
+        save(coloured, folder / self._file(COLOURED))
         save_png(folder / LEGEND, scale.legend("uncertainty: certified half-width, of 255"))
         write_text_whole(folder / COLUMNS, json.dumps(STORED, indent=1) + "\n")
         if chosen is not None:
-            save_ply(full[_tensor(chosen)], folder / KEPT)
+            save(full[_tensor(chosen)], folder / self._file(KEPT))
         self._tell(certificate, stored, scale.end, chosen)
+
+    def _file(self, stem: str) -> str:
+        return f"{stem}.{self.format}"
 
     def _coloured(self, splats: Splats, values: Tensor, scale: Any) -> Splats:
         """The splats in the colours of their uncertainty."""
@@ -100,8 +108,8 @@ class Export:
         kept = None if chosen is None else int(chosen.sum())
         medians = {name: float(column.double().median()) for name, column in stored.items()}
         if self.json:
-            files = {"support": SUPPORT, "uncertainty": COLOURED, "legend": LEGEND}
-            files |= {} if kept is None else {"kept": KEPT}
+            files = {stem: self._file(stem) for stem in (SUPPORT, COLOURED)} | {"legend": LEGEND}
+            files |= {} if kept is None else {KEPT: self._file(KEPT)}
             content = {
                 "kind": "export",
                 "path": str(self.output),
@@ -115,14 +123,19 @@ class Export:
             print(json.dumps(content, indent=2))
             return
         say("Model", f"{count:,} Gaussians of {certificate.record.scene.name}")
-        say("Columns", f"{self.output}/{SUPPORT}, with {', '.join(STORED)} added")
+        added = "without columns" if self.format == "spz" else f"with {', '.join(STORED)} added"
+        say("Columns", f"{self.output}/{self._file(SUPPORT)}, {added}")
         say("Medians", ", ".join(f"{name} {value:.4g}" for name, value in medians.items()))
-        say("Colours", f"{self.output}/{COLOURED}, from 0 to {top:g}; legend in {LEGEND}")
+        say(
+            "Colours",
+            f"{self.output}/{self._file(COLOURED)}, from 0 to {top:g}; legend in {LEGEND}",
+        )
         if kept is not None:
             gone = count - kept
             say(
                 "Kept",
-                f"{self.output}/{KEPT}: {kept:,} Gaussians; {gone:,} removed ({gone / count:.1%})",
+                f"{self.output}/{self._file(KEPT)}: {kept:,} Gaussians; {gone:,} removed "
+                f"({gone / count:.1%})",
             )
             say(
                 "Note",

@@ -24,6 +24,7 @@ from splatcert.raster.render import Backend, render
 from splatcert.scene.roles import TrainingView, require_labels
 from splatcert.scene.scene import Scene
 from splatcert.splats.files import ModelInfo, describe_model, load_splats
+from splatcert.splats.formats.frames import common_frames
 from splatcert.splats.gaussians import Splats
 from splatcert.splats.gsplat_frame import FrameCandidate, gsplat_frames
 from splatcert.splats.transform import FrameError, transform_splats
@@ -206,11 +207,24 @@ def load_for_scene(
         splats = transform_splats(splats, scene.frame.original_to_scene)
         how = "moved back by dataparser_transforms.json"
     fit = fit_photos(splats, photos, background=colour, backend=backend)
-    if info.format == "ply" and not fit.is_likeness and scene.points is not None:
-        # gsplat's PLY export keeps the trainer's frame, which a PLY cannot record.
+    if info.frame == "unknown" and not fit.is_likeness:
+        if info.format == "ply" and scene.points is not None:
+            # gsplat's PLY export keeps the trainer's frame, which a PLY cannot record.
+            with suppress(FrameError):
+                return _rebuilt(splats, scene, photos, colour, backend)
         with suppress(FrameError):
-            return _rebuilt(splats, scene, photos, colour, backend)
+            return _turned(splats, photos, colour, backend)
     return Placement(splats, how, fit)
+
+
+def _turned(
+    splats: Splats, photos: list[SmallPhoto], background: Colour, backend: Backend
+) -> Placement:
+    """The model turned from another axis convention: converters of one format disagree."""
+    fits = rank_frames(splats, common_frames(), photos, background=background, backend=backend)
+    best = require_frame(fits)
+    how = f"turned to the capture's axes ({best.name})"
+    return Placement(best.restore(splats), how, best.fit, fits[1].fit.psnr)
 
 
 def _rebuilt(
