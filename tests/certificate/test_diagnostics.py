@@ -30,7 +30,7 @@ def test_a_camera_far_away_is_flagged_with_reasons_in_words(certificate, photos)
     flag = certificate.predict(far).flag
     assert not flag.inside
     assert any("scene extents from the nearest training camera" in why for why in flag.reasons)
-    assert flag.words().startswith("out of support: ")
+    assert flag.words().startswith("out of distribution: ")
 
 
 def test_a_camera_above_looks_at_surfaces_from_new_directions(certificate, photos):
