@@ -243,7 +243,7 @@ def test_a_kept_field_of_something_else_is_not_used(photos, model, tmp_path, mon
     ("held_out", "named"),
     [
         ([], "no photo of memory is held out"),
-        (HELD_OUT[:1], "only 1 of 1 held-out views of memory have a photo; calibration needs"),
+        (HELD_OUT[:1], "only 1 of 1 held-out views of memory have a photo; calibration requires"),
         (NAMES[1:], "1 training view is left"),
     ],
 )
@@ -256,7 +256,7 @@ def test_too_few_views_are_refused(photos, model, held_out, named):
 def test_cameras_that_never_move_are_refused(photos, model):
     cameras, pictures = photos
     here = {name: cameras[NAMES[0]] for name in cameras}
-    with pytest.raises(HeldOutError, match="all training cameras of memory stand at one point"):
+    with pytest.raises(HeldOutError, match="all training cameras of memory are at one point"):
         certify(made_capture((here, pictures)), model)
 
 
@@ -294,11 +294,11 @@ def learned(photos, model, views: str):
 def test_a_predictor_that_learned_from_these_held_out_labels_is_refused(photos, model):
     predictor = learned(photos, model, "held-out")
     scene = made_capture(photos)
-    with pytest.raises(PredictorSawTheseError, match="learned from labels of 12 views"):
+    with pytest.raises(PredictorSawTheseError, match="learned from labels of 12 calibration views"):
         certify(scene, model, predictor=predictor)
     assert not scene.held_out.ledger.entries
     renamed = replace(made_capture(photos), path=Path("elsewhere"))
-    with pytest.raises(PredictorSawTheseError, match="learned from labels of 12 views"):
+    with pytest.raises(PredictorSawTheseError, match="learned from labels of 12 calibration views"):
         certify(renamed, model, predictor=predictor)
     assert not renamed.held_out.ledger.entries, "known by its cameras, before any label"
 
@@ -315,10 +315,10 @@ def test_a_capture_that_the_package_learned_from_gets_another_predictor(
     assert not scene.held_out.ledger.entries, "chosen before any label"
     made = certify(scene, model)
     assert made.rule.predictor is not None and made.rule.predictor.sha256 == blind.sha256
-    with pytest.raises(PredictorSawTheseError, match="learned from labels of 12 views"):
+    with pytest.raises(PredictorSawTheseError, match="learned from labels of 12 calibration views"):
         certify(made_capture(photos), model, predictor="strict")
     informed.save(tmp_path / "reverse.json")
-    with pytest.raises(PredictorSawTheseError, match="learned from labels of 12 views"):
+    with pytest.raises(PredictorSawTheseError, match="learned from labels of 12 calibration views"):
         certify(made_capture(photos), model)
 
 
@@ -341,7 +341,7 @@ def test_a_test_path_that_made_scenes_share_is_no_reason_to_refuse(photos, model
     card = {**predictor.card, "scenes": [{**row, "hashes": moved, "scene": "chair"}]}
     refuse_known_photos(PaperScale(replace(predictor, card=card)), made_capture(photos))
     card["scenes"][0]["scene"] = made_capture(photos).path.name
-    with pytest.raises(PredictorSawTheseError, match="12 views"):
+    with pytest.raises(PredictorSawTheseError, match="12 calibration views"):
         refuse_known_photos(PaperScale(replace(predictor, card=card)), made_capture(photos))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pinhole camera: where it stands, where it looks, and its pixel grid."""
+"""A pinhole camera: its pose, its intrinsics and its pixel grid."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from splatcert.errors import InputError
 
 MAX_SIDE = 1 << 16
 MAX_PIXELS = 1 << 27
-"""Largest picture, 134 megapixels: a file may claim anything, and a render is all in memory."""
+"""Largest picture, 134 megapixels, because a file may claim any size and renders stay in memory."""
 FARTHEST = 1e15
 """Largest coordinate: beyond it, squares and products leave the range of float32."""
 POSE_NUMBERS = 12
@@ -28,7 +28,7 @@ class CameraError(InputError):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PixelGrid:
-    """Intrinsics in pixels: what a camera and a lens have in common."""
+    """Intrinsics in pixels, which a camera and a lens have in common."""
 
     fx: float
     fy: float
@@ -38,7 +38,7 @@ class PixelGrid:
     height: int
 
     def resized(self: Grid, width: int, height: int) -> Grid:
-        """The same camera or lens on another pixel grid."""
+        """The same camera or lens on a different pixel grid."""
         sx, sy = width / self.width, height / self.height
         scaled = {"fx": self.fx * sx, "fy": self.fy * sy, "cx": self.cx * sx, "cy": self.cy * sy}
         return replace(self, **scaled, width=width, height=height)
@@ -75,17 +75,17 @@ class Camera(PixelGrid):
         if np.abs(rotation @ rotation.T - np.eye(3)).max() > 1e-3 or np.linalg.det(rotation) < 0:
             raise CameraError(
                 "world_to_camera must hold a rotation (orthonormal, determinant +1).\n"
-                "  Scale belongs to the world's units, mirrored axes to the file reader."
+                "  Remove scale and mirrored axes from it."
             )
         if np.abs(pose[:3, 3]).max() > FARTHEST:
             raise CameraError(
-                f"a camera stands {np.abs(pose[:3, 3]).max():.3g} from the origin; coordinates may "
+                f"a camera is {np.abs(pose[:3, 3]).max():.3g} from the origin; coordinates may "
                 f"have at most {FARTHEST:g}.\n  Scale the world, or remove this camera."
             )
         pose.setflags(write=False)
         object.__setattr__(self, "world_to_camera", pose)
         if self.width < 1 or self.height < 1:
-            raise CameraError(f"a camera needs pixels, got {self.width} x {self.height}")
+            raise CameraError(f"a camera must have pixels, got {self.width} x {self.height}")
         if max(self.width, self.height) > MAX_SIDE or self.width * self.height > MAX_PIXELS:
             raise CameraError(
                 f"a camera of {self.width} x {self.height} pixels is too large: the limit is "
@@ -132,7 +132,7 @@ class Camera(PixelGrid):
         return replace(self, width=width, height=height)
 
     def resized(self, width: int, height: int) -> Camera:
-        """The same camera on another pixel grid."""
+        """The same camera on a different pixel grid."""
         sx, sy = width / self.width, height / self.height
         return replace(
             self,
@@ -145,7 +145,7 @@ class Camera(PixelGrid):
         )
 
     def to_plain(self) -> dict[str, object]:
-        """The camera in numbers for JSON; floats come back bit for bit."""
+        """The camera as numbers for JSON; floats are restored bit for bit."""
         return {
             "world_to_camera": self.world_to_camera[:3].ravel().tolist(),
             **{name: float(getattr(self, name)) for name in ("fx", "fy", "cx", "cy")},
@@ -155,7 +155,7 @@ class Camera(PixelGrid):
 
     @classmethod
     def from_plain(cls, *, world_to_camera: tuple[float, ...], **intrinsics: Any) -> Camera:
-        """The camera of these numbers: the first three rows of its pose, row by row."""
+        """The camera from numbers; the pose is its first three rows, row by row."""
         if len(world_to_camera) != POSE_NUMBERS:
             raise CameraError(f"a pose has {POSE_NUMBERS} numbers, got {len(world_to_camera)}")
         pose: NDArray[np.float64] = np.eye(4)
@@ -164,7 +164,7 @@ class Camera(PixelGrid):
 
 
 def camera_hash(camera: Camera) -> str:
-    """Pose, lens and pixel grid of a camera."""
+    """Hash of a camera's pose, lens and pixel grid."""
     numbers = [*camera.world_to_camera.ravel().tolist(), camera.fx, camera.fy, camera.cx, camera.cy]
     packed = struct.pack(f"<{len(numbers)}d2q", *numbers, camera.width, camera.height)
     return hashlib.sha256(packed).hexdigest()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A capture and its model, ready to be certified: the one front door.
+"""A capture and its model, ready to be certified: the single entry point.
 
 The guarantee requires photos that the model has not seen. A run of `splatcert train` lists
-them; other trainers leave a rule in their settings, or nothing. What a model says of its own
-training is believed before any option, from Python as from the command line.
+them; other trainers leave a rule in their settings, or nothing. A model's own account of its
+training takes precedence over any option, in Python and on the command line.
 """
 
 from __future__ import annotations
@@ -51,30 +51,30 @@ class Capture:
 
     scene: Scene
     splats: Splats
-    """In the frame of the scene."""
+    """The model in the frame of the scene."""
     unseen_by: UnseenBy
     """Who says that the model has not seen the held-out photos."""
     background: Rgb = BLACK
     background_from: str = "as asked"
     placement: Placement | None = None
-    """How the model came into the scene's frame; None for arrays in memory."""
+    """How the model was brought into the scene's frame; None for arrays in memory."""
     account: TrainingAccount = field(default_factory=TrainingAccount)
-    """What the model's run says of its training."""
+    """The model's own account of its training."""
     own_split: bool = False
-    """Whether the capture brings a split of its own, which trainers follow."""
+    """Whether the capture has its own split, which trainers follow."""
 
     @classmethod
     def in_memory(
         cls, scene: Scene, splats: Splats, *, unseen: Sequence[str], background: Rgb = BLACK
     ) -> Capture:
-        """Pictures and splats at hand; `unseen` must name every held-out view, and no other."""
+        """A capture from arrays in memory; `unseen` must name exactly the held-out views."""
         named, held_out = set(unseen), set(scene.held_out.names)
         if named != held_out:
             wrong = sorted(named ^ held_out)
             raise TrainedOnTheseError(
-                f"`unseen` names {len(named)} views and {len(held_out)} are held out; they differ "
+                f"`unseen` names {len(named)} views, but {len(held_out)} are held out; they differ "
                 f"in {listed(wrong)}.\n"
-                "  Only views that the model has not seen can calibrate: hold out exactly those,\n"
+                "  Only views that the model has not seen can calibrate. Hold out exactly those,\n"
                 "  and name each of them in `unseen`."
             )
         account, own_split = TrainingAccount(), scene.details.get("split") == OWN_SPLIT
@@ -98,13 +98,13 @@ class Capture:
 
     @property
     def likeness(self) -> PhotoFit | None:
-        """How well renders fit a few training photos, where that is already known."""
+        """How well renders fit a few training photos, if already known."""
         return None if self.placement is None else self.placement.fit
 
     def training_side(
         self, config: FieldConfig, backend: Backend, betas: tuple[Fraction, ...]
     ) -> TrainingSide:
-        """All that a scale may be fitted on: no held-out view is in it."""
+        """All data that a scale may be fitted on; it contains no held-out view."""
         return TrainingSide(
             splats=self.splats,
             views=self.scene.training,
@@ -118,12 +118,12 @@ class Capture:
         )
 
     def settled(self, scale: Scale) -> dict[str, Any]:
-        """Settings of a certificate that the capture and the scale decide."""
+        """Settings of a certificate that the capture and the scale determine."""
         unit = getattr(scale, "unit", "deployed")
         return {"background": self.background, "unit": unit}
 
     def record(self) -> SceneRecord:
-        """The capture in few words, for a certificate."""
+        """A summary of the capture, for a certificate."""
         scene = self.scene
         sizes = Counter(f"{c.width}x{c.height}" for c in scene.cameras.values())
         return SceneRecord(
@@ -137,7 +137,7 @@ class Capture:
         )
 
     def model_record(self) -> ModelRecord:
-        """The splats by content."""
+        """The splats, identified by content."""
         return ModelRecord(
             splats=splats_hash(self.splats),
             gaussians=len(self.splats),
@@ -146,7 +146,7 @@ class Capture:
         )
 
     def renderer_record(self, backend: Backend) -> RendererRecord:
-        """The renderer by name, version and constants."""
+        """The renderer's name, version and constants."""
         known: dict[str, Any] = renderer_of(backend)
         return RendererRecord(backend=backend, **known, background=self.background)
 
@@ -161,7 +161,7 @@ def open_capture(
     background: Rgb | None = None,
     backend: Backend = "cpu",
 ) -> Capture:
-    """A capture and its model; what the model's own run says it has seen is believed first.
+    """Open a capture and its model; the model's own list of training photos takes precedence.
 
     Args:
         data: Folder of photographs and poses, as `load_scene` reads it.
@@ -199,10 +199,10 @@ def as_capture(
     unseen: Sequence[str] | None,
     background: Rgb,
 ) -> Capture:
-    """What `certify` was given, as a capture."""
+    """The arguments of `certify` as a capture."""
     if isinstance(capture, Capture):
         if splats is not None or unseen is not None:
-            raise TypeError("an opened capture brings its splats and its split; give it alone")
+            raise TypeError("an opened capture already has its splats and its split; pass it alone")
         return capture
     if splats is None or unseen is None:
         raise TypeError(
@@ -215,12 +215,12 @@ def as_capture(
 def split_unseen(
     photographs: Photographs, asked: Holdout, account: TrainingAccount
 ) -> tuple[Scene, UnseenBy]:
-    """The scene, with the views held out that the model has not seen, and who says so.
+    """The scene with the views held out that the model has not seen, and who says so.
 
-    What the user asks for goes first; what the model says fills in the rest. A held-out
-    view that the model was trained on is refused either way. A rule in a trainer's settings
-    knows nothing of photos that were added later: those may be named, which is then the
-    user's statement. The ledger of held-out labels begins with what the model's run says.
+    The user's choice takes precedence; the model's account fills in the rest. A held-out view
+    that the model was trained on is refused either way. A rule in a trainer's settings does
+    not cover photos added later: the user may name those, and is then the one who says so.
+    The ledger of held-out labels begins with the uses that the model's run lists.
     """
     told = account.rule(photographs.names, own_split=photographs.own_split)
     if asked == "auto" and told is None:
@@ -249,15 +249,15 @@ def _names_photos(asked: Holdout) -> bool:
 
 
 def _refuse_trained_on(scene: Scene, seen: Sequence[str], *, saw_all: bool = False) -> None:
-    """Held-out photos among those that the model was trained on."""
+    """Refuse held-out photos that the model was trained on."""
     both = sorted(set(scene.held_out.names) & set(seen))
     if not both:
         return
     what_to_do = (
         HOW_TO_HOLD_OUT
         if saw_all
-        else "  Photos that it has seen cannot calibrate. Leave --holdout out to use those that "
-        "its run\n  kept out, or train again with this split."
+        else "  Photos that it has seen cannot calibrate. Omit --holdout to use those that its "
+        "run\n  kept out, or train again with this split."
     )
     raise TrainedOnTheseError(
         f"the model was trained on {len(both)} of the {len(scene.held_out)} held-out photos: "
@@ -266,7 +266,7 @@ def _refuse_trained_on(scene: Scene, seen: Sequence[str], *, saw_all: bool = Fal
 
 
 def _load_record(details: Mapping[str, Any]) -> LoadRecord:
-    """The options that the photographs were read with, as far as they decide about pixels."""
+    """The options of loading the photographs that affect pixels."""
     resolution, masks = details.get("resolution"), details.get("masks asked for")
     return LoadRecord(
         images=details.get("images"),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stored certificate at work: with its model it predicts, with its capture it is verified.
+"""Use of a stored certificate: prediction with its model, verification with its capture.
 
-Reading and offline verification need NumPy only; torch is imported where a model is.
+Reading and offline verification require NumPy only; torch is imported only with a model.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 def load_certificate(
     path: str | Path, splats: Splats | None = None, *, scale: Scale | None = None
 ) -> Certificate:
-    """A certificate from its folder, refused if it was edited or is not of these splats.
+    """Load a certificate from its folder; an edited one or one of other splats is refused.
 
-    Without splats it can be read, but predicts nothing. A certificate on a map of your own
-    takes it again as `scale`, checked on its calibration views.
+    Without splats it can be read, but not predict. If it uses a map of your own, pass the map
+    again as `scale`; it is checked on a calibration view.
     """
     certificate = read_certificate(path)
     return certificate if splats is None else with_model(certificate, splats, scale=scale)
@@ -66,7 +66,7 @@ def with_model(
 
 
 def _check_given_scale(record: Record, frozen: Any) -> None:
-    """A map from elsewhere must be the one that was frozen; one calibration view shows it."""
+    """Check on one calibration view that a user's map is the one that was frozen."""
     from splatcert.certificate.hashes import map_hash
 
     view = record.calibration[0]
@@ -74,7 +74,7 @@ def _check_given_scale(record: Record, frozen: Any) -> None:
     if map_hash(scaled.field) != view.field:
         raise CertificateError(
             f"the given scale {record.scale.name!r} is not the certified one: it differs on "
-            f"{view.name}.\n  Give the same map, on the same kind of machine, or certify again."
+            f"{view.name}.\n  Pass the same map, on the same kind of machine, or certify again."
         )
 
 
@@ -91,7 +91,7 @@ def _check_renderer(record: Record) -> None:
     ]
     raise CertificateError(
         f"the certificate was made with a different renderer: {'; '.join(differing)}.\n"
-        "  Its boxes are about that renderer's pixels. Use that version, or certify again."
+        "  Its boxes apply to that renderer's pixels. Use that version, or certify again."
     )
 
 
@@ -119,10 +119,10 @@ def verify(
     scale: Scale | None = None,
     on: Progress = quiet,
 ) -> Verification:
-    """Check a certificate: by itself, or with its capture from scratch.
+    """Check a certificate by itself, or recompute it from its capture.
 
     The capture must have the certified resolution and the certified views held out:
-    `certified_capture` opens it so. Without it, nothing but NumPy is needed.
+    `certified_capture` opens it that way. Without a capture, only NumPy is required.
     """
     checks = verify_folder(folder := folder_of(Path(path))).checks
     if capture is None or not checks[0].passed:
@@ -149,10 +149,10 @@ def verify(
 
 
 def check_training_photos(record: Record, capture: Capture) -> Check:
-    """Whether the model's own run says that it was trained on photos that calibrated.
+    """Check that the model's own run does not list calibration photos as trained on.
 
     A model fits photos it was trained on better than new ones, so a certificate calibrated on
-    them promises too much, however well everything else agrees.
+    them overstates coverage, even if everything else agrees.
     """
     name, photos = "training photos", sorted(capture.scene.cameras)
     seen = capture.account.trained_on(photos, own_split=capture.own_split)
@@ -180,8 +180,7 @@ def open_certificate(
 ) -> Certificate:
     """A certificate that can predict: with the model given, or the one it was made from.
 
-    A model in a trainer's own frame is brought to the capture's, for which the capture is
-    needed.
+    A model in a trainer's own frame is brought into the capture's, which requires the capture.
     """
     folder = folder_of(path)
     _, record = read_content(folder)
@@ -189,7 +188,7 @@ def open_certificate(
     if place is None:
         raise CertificateError(
             f"{folder} does not hold its model, and the model has moved.\n"
-            f"  Give the one that was certified ({record.model.gaussians:,} Gaussians): "
+            f"  Pass the one that was certified ({record.model.gaussians:,} Gaussians): "
             "--model MODEL."
         )
     data = data or remembered(folder, "data")
@@ -197,7 +196,7 @@ def open_certificate(
 
 
 def load_certified_scene(record: Record, data: Path, images: str | None = None) -> Scene:
-    """The capture at its certified size, split and masks; `images` may name another folder."""
+    """The capture at its certified size, split and masks; `images` may name a different folder."""
     return certified_photographs(record, data, images).scene(held_out_names(record))
 
 
@@ -226,7 +225,7 @@ def certified_photographs(record: Record, data: Path, images: str | None = None)
 def load_certified_splats(
     record: Record, model: Path, scene: Scene | None = None, data: Path | None = None
 ) -> Splats:
-    """The model, brought to the capture's frame if it is not the certified one as stored."""
+    """The model, brought into the capture's frame unless it is the certified one as stored."""
     from splatcert.raster.placement import load_for_scene
     from splatcert.splats.files import load_splats
     from splatcert.splats.transform import FrameError
@@ -239,7 +238,7 @@ def load_certified_splats(
         if scene is None and data is None:
             raise CertificateError(
                 f"{model} is in its trainer's own frame, which is rebuilt from the capture.\n"
-                "  Give it as well: --data DATA."
+                "  Pass the capture too: --data DATA."
             ) from None
     if scene is None:
         scene = load_certified_scene(record, cast("Path", data))

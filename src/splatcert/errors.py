@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one exception family that means: the input is at fault, and here is what to do."""
+"""The exception family for faulty input; each message says what to do."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class InputError(ValueError):
 
 
 def listed(names: Iterable[str], limit: int = 3) -> str:
-    """The first few names for a message, and how many more there are."""
+    """The first few names, for a message, and how many more there are."""
     names = list(names)
     shown = ", ".join(names[:limit])
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work that is many: jobs that wait for each other, in processes or on a Ray cluster.
+"""Jobs that depend on each other, run in processes or on a Ray cluster.
 
-A job is a top-level function and picklable arguments; it leaves its result on disk and
-returns something small. Which machine runs it changes nothing. A job that fails takes along
-those that wait for it, and no others.
+A job is a top-level function and picklable arguments; it stores its result on disk and
+returns something small. The result does not depend on the machine. If a job fails, the jobs
+that wait for it are not run; all others are.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class JobError(RuntimeError):
 
 
 class NotBegun(RuntimeError):  # noqa: N818 - nothing went wrong in the job itself
-    """A job that waited for one that failed."""
+    """A job not run because one it waited for failed."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """A call to make somewhere, once other jobs are done."""
+    """A function call to make once other jobs are done."""
 
     name: str
     function: Callable[..., Any]
@@ -54,7 +54,7 @@ class Outcome:
 
 
 Watch = Callable[[Sequence[str]], None]
-"""Told the names of the running jobs whenever they change."""
+"""Called with the names of the running jobs whenever they change."""
 
 
 def run_jobs(
@@ -64,10 +64,10 @@ def run_jobs(
     ray_address: str | None = None,
     watch: Watch | None = None,
 ) -> Iterator[Outcome]:
-    """Outcomes as they come. One worker runs in this process, several in their own.
+    """Outcomes in order of completion. One worker runs in this process, several in their own.
 
-    A kernel already uses every core, so more than one worker pays only where a job
-    leaves cores idle; each worker then gets its share of the threads.
+    A kernel already uses every core, so several workers help only where a job leaves cores
+    idle; each worker then gets its share of the threads.
     """
     _check_names(jobs)
     place = _place(workers, ray_address, len(jobs))
@@ -79,7 +79,7 @@ def run_jobs(
             for job in [job for job in waiting.values() if failed & set(job.after)]:
                 cause = next(name for name in job.after if name in failed)
                 failed.add(waiting.pop(job.name).name)
-                yield Outcome(job, error=NotBegun(f"not begun, because {cause} failed"))
+                yield Outcome(job, error=NotBegun(f"not started because {cause} failed"))
             for job in [job for job in waiting.values() if done >= set(job.after)]:
                 if place.has_room:
                     place.start(waiting.pop(job.name))
@@ -95,18 +95,18 @@ def run_jobs(
 
 
 def _check_names(jobs: Sequence[Job]) -> None:
-    """Every job waits for jobs that stand before it, so none can wait for itself."""
+    """Check that every job waits only for earlier jobs, so that none can wait for itself."""
     known: set[str] = set()
     for job in jobs:
         if missing := set(job.after) - known:
-            raise ValueError(f"job {job.name!r} waits for {sorted(missing)}, not given before it")
+            raise ValueError(f"job {job.name!r} waits for {sorted(missing)}, not listed before it")
         if job.name in known:
-            raise ValueError(f"two jobs are called {job.name!r}")
+            raise ValueError(f"two jobs are named {job.name!r}")
         known.add(job.name)
 
 
 class _Place(Protocol):
-    """Somewhere jobs run."""
+    """Where jobs run."""
 
     @property
     def running(self) -> Sequence[str]: ...
@@ -153,7 +153,7 @@ class _Here:
 
 
 class _Processes:
-    """One process a job, so that one which dies takes nothing along."""
+    """One process per job, so that a crash affects only its own job."""
 
     def __init__(self, workers: int) -> None:
         self._workers = workers
@@ -185,7 +185,7 @@ class _Processes:
         job, child = self._children.pop(ready)
         try:
             result, error = ready.recv()
-        except EOFError:  # it closed its end without a word
+        except EOFError:  # it ended without sending a result
             child.join()
             result, error = None, JobError(f"its process ended with code {child.exitcode}")
         ready.close()
@@ -215,12 +215,12 @@ def _in_child(pipe: connection.Connection, job: Job, threads: int) -> None:
         told = None, error
     try:
         pipe.send(told)
-    except Exception:  # an error may hold what cannot be sent
+    except Exception:  # an error may hold something that cannot be pickled
         pipe.send((None, JobError(str(told[1] or "its result cannot be sent"))))
 
 
 def _end_with_parent() -> None:
-    """A job whose parent was killed stops too: its successor will write the same files."""
+    """Stop a job whose parent was killed, because the next run will write the same files."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         connection.wait([parent.sentinel])
@@ -228,12 +228,12 @@ def _end_with_parent() -> None:
 
 
 class _Cluster:
-    """Ray tasks of one processor each, as many at a time as the cluster has."""
+    """Ray tasks of one processor each, as many at a time as the cluster has processors."""
 
     def __init__(self, address: str) -> None:
         self._ray: Any = _connect(address)
         self._tasks: dict[Any, Job] = {}
-        # A node may die under a job: the job is on disk up to its last checkpoint and is redone.
+        # A node may fail during a job. The job is then retried from its last checkpoint.
         options = {"num_cpus": 1, "max_retries": -1, "retry_exceptions": False}
         self._perform = self._ray.remote(**options)(_on_node)
 
@@ -243,7 +243,7 @@ class _Cluster:
 
     @property
     def has_room(self) -> bool:
-        # Nodes come and go; what is not sent yet keeps its place in the order.
+        # Nodes may join or leave; jobs not yet sent keep their order.
         return len(self._tasks) < max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
     def start(self, job: Job) -> None:
@@ -268,7 +268,7 @@ def _connect(address: str) -> Any:
     try:
         import ray  # type: ignore[import-not-found]
     except ImportError as error:
-        raise ClusterError("--ray needs the ray package: pip install 'splatcert[ray]'.") from error
+        raise ClusterError("--ray requires ray: pip install 'splatcert[ray]'.") from error
     if not ray.is_initialized():
         try:
             _knock(address)
@@ -276,13 +276,13 @@ def _connect(address: str) -> Any:
         except (OSError, ValueError, RuntimeError) as error:
             raise ClusterError(
                 f"no Ray cluster answers at {address!r}: {error}.\n"
-                "  Check the address and the port, or leave --ray out to run here."
+                "  Check the address and the port, or omit --ray to run here."
             ) from error
     return ray
 
 
 def _knock(address: str) -> None:
-    """Fail at once where nobody listens at host:port; Ray itself would try for minutes."""
+    """Fail at once if nothing listens at host:port; Ray itself would retry for minutes."""
     host, _, port = address.rpartition(":")
     if port.isdecimal() and "/" not in host:
         socket.create_connection((host, int(port)), timeout=5).close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Algorithm 1 (alg:vscp). Read it beside the paper: the phases, and what each may see, agree."""
+"""Algorithm 1 (alg:vscp), phase by phase as in the paper, with the same access to labels."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from splatcert.splats.gaussians import Splats
 
 
 def learn(scenes: Sequence[SceneViews], config: LearnConfig | None = None) -> ViewPredictor:
-    """Phase 1, on source scenes: theta, lambda_a and lambda_b, all that crosses to others."""
+    """Phase 1, on source scenes: theta, lambda_a and lambda_b, all that transfers to others."""
     config = config or LearnConfig()
     sources = [source_scene(views, config) for views in distinct(scenes)]
     tried = try_all(sources)  # each scene predicted without itself
@@ -54,11 +54,11 @@ def certify(
     folder: Path | None = None,
     on: Progress = quiet,
 ) -> Certificate:
-    """Boxes with a guarantee for one capture; every held-out view with a photo calibrates.
+    """Certify one capture; every held-out view with a photo calibrates.
 
-    Pictures in memory are certified by scene and splats, and `unseen` names the held-out views,
+    For pictures in memory, pass scene and splats, and name in `unseen` the held-out views,
     which the model must not have seen. `scale` is a name or a `Scale`. With a `folder`, the
-    fitted field is kept there: a run that was stopped resumes from it, to the same result.
+    fitted field is stored there, so an interrupted run resumes from it, with the same result.
     """
     config = config or CertifyConfig()
     capture = as_capture(capture, splats, unseen, config.background)
@@ -71,11 +71,11 @@ def certify(
     # Phase 2: training views, labels allowed.
     fitted = chosen.fit(side, folder=folder, on=on)
 
-    # Phase 3: the whole query batch, without labels. From the next line on every scale is fixed.
+    # Phase 3: the whole query batch, without labels. The next line fixes every scale.
     frozen = fitted.freeze(tuple(held_out), on=on)
     proof, used_before = frozen.hash, len(held_out.ledger.entries)
 
-    # Phase 4: calibration labels are opened on the next line, once.
+    # Phase 4: the next line opens the calibration labels, once.
     labelled = held_out.reveal("calibration", held_out.with_photo, by="certify")
     refuse_known_photos(chosen, capture.scene, labelled)
     scored = score_views(frozen, labelled, betas, beta, on)
@@ -109,7 +109,7 @@ def score_views(
     beta: Fraction,
     on: Progress,
 ) -> tuple[CalibrationRecord, ...]:
-    """R_v of each calibration view under its frozen scale: the only use of its label."""
+    """R_v of each calibration view under its frozen scale; labels are used only here."""
     scored = []
     for view in each(labelled, "scoring calibration views", on):
         scaled = require_frozen(frozen(view.camera), frozen.queries[view.name])

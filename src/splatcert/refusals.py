@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What cannot be certified, said before any work is done.
+"""Checks for inputs that cannot be certified, made before any work is done.
 
 Each refusal protects either the guarantee (labels that were already used) or the user's
 time (a model that does not belong to the capture).
@@ -23,7 +23,7 @@ from splatcert.scene.scene import Scene
 
 FEWEST_TRAINING, FEWEST_HELD_OUT = 2, 2
 NO_MOVEMENT = 1e-9
-"""Extent over coordinates that rounding alone explains."""
+"""Extent relative to the coordinates, below which rounding alone explains it."""
 
 
 class HeldOutError(InputError):
@@ -35,42 +35,42 @@ class WrongModelError(InputError):
 
 
 class PredictorSawTheseError(InputError):
-    """A predictor that learned from labels which are to calibrate now."""
+    """A predictor that learned from calibration labels."""
 
 
 def refuse_early(capture: Capture, scale: Scale, backend: Backend) -> None:
-    """Everything that can be refused before any work is done or any label read."""
+    """Refuse unsuitable inputs before any work is done or any label is read."""
     refuse_unfit_views(capture.scene)
     refuse_known_photos(scale, capture.scene)
     refuse_unlike_model(capture, backend)
 
 
 def refuse_unfit_views(scene: Scene) -> None:
-    """Too few views, photos that are missing, labels that were used before."""
+    """Refuse too few views, missing photos, and labels that were already used."""
     held_out = scene.held_out
     if not len(held_out):
         raise HeldOutError(
-            f"no photo of {scene.path} is held out, so nothing can calibrate: on photos that the\n"
-            "  model was trained on its errors are too small. Keep some photos out of training\n"
+            f"no photo of {scene.path} is held out, so nothing can calibrate. On photos that the\n"
+            "  model was trained on, its errors are too small. Keep some photos out of training\n"
             "  (--holdout 8 in splatcert train, then the same here), or photograph a few new\n"
             "  views, register them with the others, and name them in a file: --holdout FILE."
         )
     if len(held_out.with_photo) < FEWEST_HELD_OUT:
         raise HeldOutError(
             f"only {len(held_out.with_photo)} of {len(held_out)} held-out views of {scene.path} "
-            f"have a photo; calibration needs\n  at least {FEWEST_HELD_OUT}, and 9 for a finite "
+            f"have a photo; calibration requires\n  at least {FEWEST_HELD_OUT}, and 9 for a finite "
             "box at alpha = 1/10.\n  Hold out more, such as every 8th: --holdout 8."
         )
     if len(scene.training) < FEWEST_TRAINING:
         raise HeldOutError(
             f"{len(scene.training)} training view is left in {scene.path}; at least "
-            f"{FEWEST_TRAINING} are needed.\n  Hold out fewer photos."
+            f"{FEWEST_TRAINING} are required.\n  Hold out fewer photos."
         )
     reach = max(float(np.abs(camera.centre).max()) for camera in scene.training.cameras)
     if scene.extent <= NO_MOVEMENT * max(reach, 1.0):
         raise HeldOutError(
-            f"all training cameras of {scene.path} stand at one point.\n"
-            "  The difficulty of a view is measured by where its camera stands among them:\n"
+            f"all training cameras of {scene.path} are at one point.\n"
+            "  The difficulty of a view depends on where its camera is among them:\n"
             "  photograph the scene from several places."
         )
     used = held_out.ledger.views_seen("calibration", "source") & set(held_out.names)
@@ -84,7 +84,7 @@ def refuse_unfit_views(scene: Scene) -> None:
 
 
 def refuse_unlike_model(capture: Capture, backend: Backend) -> None:
-    """Splats with bad values, of a different capture, or in a different frame."""
+    """Refuse splats with bad values, of a different capture, or in a different frame."""
     capture.splats.check_finite()
     fit = capture.likeness or fit_photos(
         capture.splats,
@@ -104,9 +104,9 @@ def refuse_unlike_model(capture: Capture, backend: Backend) -> None:
 def refuse_known_photos(
     scale: Scale, scene: Scene, calibration: Sequence[CalibrationView] = ()
 ) -> None:
-    """A scale that learned from labels which are to calibrate now.
+    """Refuse a scale that learned from calibration labels.
 
-    Before labels are opened, by names and places; afterwards, the same photograph anywhere.
+    Before labels are opened, views are matched by name and place; afterwards, by photograph.
     """
     if scale.card is None:
         return
@@ -117,7 +117,7 @@ def refuse_known_photos(
         shared |= {view.name for view in calibration if _photo_mark(view) in photos}
     if shared:
         raise PredictorSawTheseError(
-            f"the predictor learned from labels of {len(shared)} views that are to calibrate now: "
+            f"the predictor learned from labels of {len(shared)} calibration views: "
             f"{listed(sorted(shared))}.\n"
             "  Its scale has seen them, so the guarantee would not hold. Use a predictor learned "
             "on\n  other scenes, or --predictor none."
@@ -125,6 +125,6 @@ def refuse_known_photos(
 
 
 def _photo_mark(view: CalibrationView) -> str:
-    """Mark of a view's photograph, which is decoded only where it has no file."""
+    """Mark of a view's photograph, which is decoded only if it has no file."""
     file = photo_file_hash(view)
     return photo_mark(label_hash(view) if file is None else "", file)

@@ -89,7 +89,7 @@ class View:
                     say("Ended", "the viewer stores nothing; start it again at any time")
 
     def _facts(self, state: ViewerState, address: str) -> dict[str, Any]:
-        """The same for scripts."""
+        """The facts that scripts get, as JSON."""
         return {
             "kind": "viewer",
             "page": address,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the viewer paints: the frame of a viewpoint, and the card of one view of the capture."""
+"""Pictures of the viewer: the frame of a viewpoint, and the card of one view of the capture."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ PREDICTED, NEEDED = "half-width given", "half-width needed"
 NOWHERE = "choose a view"
 FLIGHT_STEPS, FLIGHT_SECONDS = 18, 0.6
 CARD_WIDTH = 320
-"""In browser pixels."""
+"""Width of the card, in browser pixels."""
 
 
 class Ask(Protocol):

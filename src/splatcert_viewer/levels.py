@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from splatcert.certificate.certificate import Certificate
 
 ALPHAS = tuple(Fraction(n, 100) for n in range(1, 51))
-"""Levels alpha that are offered beside the certificate's own."""
+"""Levels alpha offered beside the certificate's own."""
 
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """Levels at which a certificate can be asked."""
+    """Levels at which a certificate can predict."""
 
     certificate: Certificate
     alphas: tuple[Fraction, ...]
@@ -24,7 +24,7 @@ class Levels:
 
     @classmethod
     def of(cls, certificate: Certificate) -> Levels:
-        """Those of one certificate, its own among them."""
+        """Levels of one certificate, including its own."""
         alphas = tuple(sorted({*ALPHAS, certificate.alpha}))
         return cls(certificate, alphas, tuple(sorted(certificate.views.betas)))
 
@@ -34,5 +34,5 @@ class Levels:
 
 
 def nearest(wanted: float | Fraction, levels: tuple[Fraction, ...]) -> Fraction:
-    """The offered level next to a wanted one."""
+    """The offered level nearest to the wanted one."""
     return min(levels, key=lambda level: abs(float(level) - float(wanted)))

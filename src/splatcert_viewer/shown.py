@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every client shares: prepared once, never changed."""
+"""State that all clients share: prepared once, never changed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ViewerState:
 
     @classmethod
     def of(cls, certificate: Certificate, scene: Scene | None) -> ViewerState:
-        """From a certificate that has its model."""
+        """The state for a certificate that has its model."""
         factors = [view.factor for view in certificate.record.calibration]
         gauge = Gauge(min(factors), max(factors), certificate.predictor is not None)
         views, levels = known_views(certificate), Levels.of(certificate)

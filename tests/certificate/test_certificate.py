@@ -153,7 +153,7 @@ def test_a_folder_or_its_main_file_name_it(stored):
 def test_without_its_model_it_is_read_but_predicts_nothing(stored):
     loaded = load_certificate(stored)
     assert loaded.scores.shape == (len(HELD_OUT),)
-    with pytest.raises(CertificateError, match="only together with its model"):
+    with pytest.raises(CertificateError, match="requires its model to predict"):
         loaded.predict(made_cameras(1, 60, 40)[0])
 
 

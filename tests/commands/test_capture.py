@@ -141,7 +141,7 @@ def test_a_scene_needs_the_names_of_the_views_its_model_has_not_seen(capture, sp
     scene = load_scene(capture, holdout=3)
     with pytest.raises(TypeError, match="`unseen`"):
         sc.certify(scene, splats)
-    with pytest.raises(TrainedOnTheseError, match=r"`unseen` names 1 views and 3 are held out"):
+    with pytest.raises(TrainedOnTheseError, match=r"`unseen` names 1 views, but 3 are held out"):
         sc.certify(scene, splats, unseen=scene.held_out.names[:1])
 
 

@@ -146,7 +146,7 @@ def test_verify_rejects_an_edited_certificate(made, tmp_path, capsys):
     path.write_text(json.dumps(content))
     assert cli.main(["verify", str(folder)]) == 2
     printed = capsys.readouterr()
-    assert "failed an entry was changed after sealing" in flat(printed.out)
+    assert "failed an entry was edited after sealing" in flat(printed.out)
     assert "3 of 14 checks failed (seal, threshold, second threshold)" in printed.err
     assert cli.main(["inspect", str(folder)]) == 2
     assert "has been edited" in capsys.readouterr().err
@@ -245,7 +245,7 @@ def test_a_predictor_of_these_held_out_labels_is_refused(place, made, tmp_path, 
     capsys.readouterr()
     options = [*EVERY_THIRD, "--predictor", str(learned)]
     assert certify(place, tmp_path / "cert", *options) == 2
-    assert "learned from labels of 12 views that are to calibrate now" in capsys.readouterr().err
+    assert "learned from labels of 12 calibration views" in capsys.readouterr().err
     assert not (tmp_path / "cert").exists()
 
 
@@ -253,7 +253,7 @@ def test_too_few_views_say_how_many_are_missing_and_are_no_failure(place, tmp_pa
     assert certify(place, tmp_path / "cert") == 0
     said = flat(capsys.readouterr().out)
     assert "Guarantee None: 5 calibration views cannot certify alpha = 1/10" in said
-    assert "Hold out at least 4 more views, or ask for alpha >= 1/6" in said
+    assert "Hold out at least 4 more views, or use alpha >= 1/6" in said
     assert "Half-width" not in said
     assert "Held out Assumed: the model file does not say which photos it was trained on" in said
     assert cli.main(["verify", str(tmp_path / "cert")]) == 0
@@ -441,7 +441,7 @@ def no_model(place: Path) -> list[str]:
 
 BAD_INPUT = {
     nothing_held_out: "is held out, so nothing can calibrate",
-    one_held_out: "calibration needs at least 2",
+    one_held_out: "calibration requires at least 2",
     another_size: "50 x 40 pixels, its camera 60 x 40",
     missing_photo: "1 of 24 training photos are missing",
     broken_splats: "1 of 400 Gaussians are not finite",

@@ -88,8 +88,8 @@ def test_a_residual_that_is_not_finite_and_non_negative_is_refused(bad):
     "residual, scale, mask, message",
     [
         (RESIDUAL, np.ones((4, 3)), None, r"residual is \(3, 4\) and scale is \(4, 3\)"),
-        (np.ones((3, 4, 3)), 1.0, None, r"one number a pixel.*\n  .*largest channel"),
-        (RESIDUAL, 1.0, np.zeros((3, 4), dtype=bool), "no pixel counts: of 12 pixels"),
+        (np.ones((3, 4, 3)), 1.0, None, r"one number per pixel.*\n  .*largest channel"),
+        (RESIDUAL, 1.0, np.zeros((3, 4), dtype=bool), "no pixel counts: none of 12 pixels"),
         (RESIDUAL, 1.0, np.ones((3, 4), dtype=np.uint8), "mask must be bool .* got uint8"),
         (RESIDUAL, 1.0, np.ones((2, 4), dtype=bool), r"mask must be bool \(3, 4\)"),
         (np.ones((0, 4)), 1.0, None, "no pixel counts"),
@@ -136,8 +136,8 @@ def test_a_threshold_is_one_of_the_scores():
 def test_too_few_views_give_an_infinite_threshold_and_say_how_many_are_missing():
     expected = (
         "8 calibration views cannot certify alpha = 1/10: every box is unbounded.\n"
-        "  A finite threshold needs ceil((m + 1) * 9/10) <= m, that is m >= 9.\n"
-        "  Hold out at least 1 more view, or ask for alpha >= 1/9."
+        "  A finite threshold requires ceil((m + 1) * 9/10) <= m, that is m >= 9.\n"
+        "  Hold out at least 1 more view, or use alpha >= 1/9."
     )
     with pytest.warns(CalibrationTooSmall) as caught:
         assert threshold([1.0] * 8, 0.1) == np.inf
@@ -171,7 +171,7 @@ def test_an_infinite_score_makes_the_threshold_infinite_only_if_it_must():
 
 
 def test_scores_that_are_no_list_of_numbers_are_refused():
-    with pytest.raises(MapError, match="one number a view"):
+    with pytest.raises(MapError, match="one number per view"):
         threshold(np.ones((9, 2)), 0.1)
     with pytest.raises(ValueError, match="NaN"):
         threshold([float("nan")] * 9, 0.1)

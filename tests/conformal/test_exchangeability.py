@@ -131,7 +131,7 @@ def test_it_speaks_in_one_line():
 @pytest.mark.parametrize(
     "scores, coordinates, message",
     [
-        ([], {"time": []}, "one number a view"),
+        ([], {"time": []}, "one number per view"),
         ([1.0, np.nan], {"time": [0, 1]}, "none of them NaN"),
         ([1.0, 2.0], {"time": [0, 1, 2]}, "'time' must have a row for each of 2 views"),
         ([1.0, 2.0], {"time": [0, np.inf]}, "'time' must be finite"),

@@ -138,7 +138,7 @@ def test_scores_are_views_by_candidates(scores):
 def test_too_few_views_are_refused_with_the_smallest_numbers_that_would_do(maps):
     """However many candidates there are, the number of views is that of a plain certificate."""
     family = FamilyConformal("1/10", "1/10", UNITS, NAMES)
-    with pytest.raises(FamilyError, match=r"at least 1 more view, or ask for alpha >= 1/9"):
+    with pytest.raises(FamilyError, match=r"at least 1 more view, or use alpha >= 1/9"):
         family.conformalize(maps[0][:8], maps[1][:8])
     FamilyConformal("1/9", "1/10", UNITS, NAMES).require_views(8)
     family.require_views(9)

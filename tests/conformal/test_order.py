@@ -53,7 +53,7 @@ def test_smallest_number_of_views(alpha, views):
 
 
 def test_a_rank_is_never_computed_from_a_float():
-    with pytest.raises(TypeError, match=r"needs a Fraction, got 0.9"):
+    with pytest.raises(TypeError, match=r"requires a Fraction, got 0.9"):
         ceil_rank(10, 0.9)  # type: ignore[arg-type]
 
 

@@ -42,7 +42,7 @@ def test_pooling_reads_every_view_four_times_and_keeps_none():
 
 
 def test_pooling_refuses_what_can_be_read_only_once():
-    with pytest.raises(MapError, match="give sequences, not iterators"):
+    with pytest.raises(MapError, match="pass sequences, not iterators"):
         pooled_threshold(iter([np.ones((2, 2))]), [1.0], 0.1)  # type: ignore[arg-type]
 
 

@@ -106,9 +106,9 @@ def test_few_cameras_make_a_small_neighbourhood(count):
 
 
 def test_cameras_that_cannot_describe_are_refused():
-    with pytest.raises(DescriptorError, match="there are none"):
+    with pytest.raises(DescriptorError, match="there are no training cameras"):
         CameraGeometry([], extent=1.0)
-    with pytest.raises(DescriptorError, match="stand at one point"):
+    with pytest.raises(DescriptorError, match="are at one point"):
         CameraGeometry(CAMERAS[:1], extent=0.0)
     with pytest.raises(DescriptorError, match="0 of 14 training cameras are left"):
         CameraGeometry(CAMERAS, extent=1.0).features(QUERY, np.ones(14, dtype=bool))

@@ -68,7 +68,7 @@ def test_other_methods_maps_keep_what_they_say_across_views():
 
 @pytest.mark.parametrize("weight", [-0.1, 1.5, float("nan")])
 def test_a_shrinkage_outside_its_range_is_refused(weight):
-    with pytest.raises(ScaleError, match=r"lies in \[0, 1\]"):
+    with pytest.raises(ScaleError, match=r"must lie in \[0, 1\]"):
         shape(FIELD, weight)
 
 

@@ -85,7 +85,7 @@ def test_stored_numbers_cannot_be_changed(scene):
         ({"descriptors": np.zeros((7, 23))}, r"descriptors is \(7, 23\), expected \(7, 24\)"),
         ({"oracle": np.zeros((7, 2, 4))}, r"oracle is \(7, 2, 4\), expected \(7, 2, 5\)"),
         ({"pixels": np.ones(6)}, r"pixels is \(6,\), expected \(7,\)"),
-        ({"pixels": np.zeros(7)}, "every view needs pixels"),
+        ({"pixels": np.zeros(7)}, "every view must have pixels"),
         ({"names": ("a",) * 7}, "names are not unique"),
         ({"descriptors": np.full((7, 24), np.nan)}, "a descriptor is not finite"),
         ({"oracle": np.full((7, 2, 5), -1.0)}, "oracle factors must be 0 to"),

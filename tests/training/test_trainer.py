@@ -190,7 +190,7 @@ def test_cameras_at_one_place_are_refused(scene):
     camera = scene.training[0].camera
     cameras = {f"{k}.png": camera for k in range(4)}
     pictures = {name: scene.training[0].image() for name in cameras}
-    with pytest.raises(CaptureError, match="stand at one place"):
+    with pytest.raises(CaptureError, match="are at one place"):
         train(scene_from_tensors(cameras, pictures, points=scene.points), SHORT)
 
 

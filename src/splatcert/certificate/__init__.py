@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The certificate: what it holds, how it is stored, predicted with and verified."""
+"""The certificate: its content, and how it is stored, verified and used to predict."""

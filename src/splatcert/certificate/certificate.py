@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The certificate: a threshold, everything it rests on, and boxes for any camera.
+"""The certificate: a threshold, everything it depends on, and boxes for any camera.
 
-Nothing here needs torch. What predicts is a frozen scale that is put into the certificate
-together with its model (`splatcert.deploy`, or `certify` itself).
+Nothing here requires torch. A frozen scale makes the predictions; it is put into the
+certificate together with its model (`splatcert.deploy`, or `certify` itself).
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
 OUTSIDE_BATCH = (
     "is not a view of the batch that set the unit of the view factor, so the guarantee does not "
-    "cover it; certify with unit deployed for cameras asked later"
+    "cover it; certify with unit deployed to cover cameras outside the batch"
 )
 
 
 class CertificateError(InputError):
-    """A certificate that cannot be used, or not with this model."""
+    """A certificate that cannot be used at all, or not with this model."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,26 +50,26 @@ class Certificate:
 
     With probability at least 1 - alpha, at least a fraction 1 - beta of the pixels of a new
     view lie inside their boxes, if that view is exchangeable with the calibration views
-    (thm:validity). Where calibration views have masks, of the pixels that count.
+    (thm:validity). Where calibration views have masks, this is about the pixels that count.
     """
 
     record: Record
-    """All that certificate.json says."""
+    """The content of certificate.json."""
     field: FieldArrays
     """Residual field and support, as arrays."""
     views: SceneViews
     """Per-view numbers of training and held-out views."""
     scale: FrozenScale | None = None
-    """Camera in, scale out; without it a certificate can be read, but predicts nothing."""
+    """Maps a camera to its scale; without it a certificate can be read, but not predict."""
 
     @property
     def alpha(self) -> Fraction:
-        """A new view may fall short with at most this probability."""
+        """Largest probability that a new view falls short of its pixel coverage."""
         return self.record.guarantee.alpha
 
     @property
     def beta(self) -> Fraction:
-        """Share of a view's pixels that may miss."""
+        """Share of a view's pixels that may lie outside their boxes."""
         return self.record.guarantee.beta
 
     @property
@@ -79,7 +79,7 @@ class Certificate:
 
     @property
     def guarantee(self) -> str:
-        """The promise in words."""
+        """The guarantee in words."""
         return self.record.guarantee.statement
 
     @cached_property
@@ -107,13 +107,13 @@ class Certificate:
 
     @cached_property
     def rule(self) -> FactorRule | None:
-        """How the view factor follows from a descriptor; None where the scale has its own way."""
+        """How the view factor follows from a descriptor; None if the scale has its own rule."""
         scale = self.record.scale
         return FactorRule.of(scale.parameters) if scale.name == "paper" else None
 
     @property
     def predictor(self) -> ViewPredictor | None:
-        """The frozen view predictor; None where every view has factor one, or its own way."""
+        """The frozen view predictor; None if every factor is one or the scale has its own rule."""
         return None if self.rule is None else self.rule.predictor
 
     @property
@@ -126,25 +126,25 @@ class Certificate:
 
     @property
     def splats(self) -> Splats | None:
-        """The model, where it is there to predict with."""
+        """The model, if it was loaded with the certificate."""
         return None if self.scale is None else self.scale.scene.splats
 
     @property
     def fitted(self) -> FittedScene:
-        """The model with all that its training views tell of it."""
+        """The model with everything derived from its training views."""
         return self._predicting().scene
 
     def _predicting(self) -> FrozenScale:
         if self.scale is None:
             raise CertificateError(
-                "a certificate predicts only together with its model.\n"
+                "a certificate requires its model to predict.\n"
                 "  Load both: load_certificate(path, load_splats(model))."
             )
         return self.scale
 
     @cached_property
     def _batch(self) -> frozenset[str]:
-        """Hashes of the cameras that set the unit in the paper's mode."""
+        """Hashes of the cameras that set the unit in `batch` mode."""
         return frozenset(v.pose for v in (*self.record.calibration, *self.record.unlabelled))
 
     @overload
@@ -154,9 +154,9 @@ class Certificate:
     def predict(
         self, camera: Camera | Sequence[Camera], *, preview_of: Camera | None = None
     ) -> Boxes | list[Boxes]:
-        """Boxes for one camera or several, each as if it were asked alone.
+        """Boxes for one camera or several, each independent of the others.
 
-        A coarser `preview_of` a camera is flagged by the size of that camera.
+        For a coarser `preview_of` a camera, the flag uses the image size of that camera.
         """
         if not isinstance(camera, Camera):
             return [self.predict(one) for one in camera]
@@ -165,7 +165,7 @@ class Certificate:
         return Boxes.of_render(scaled.center, scaled.shape(), scaled.factor, self.threshold, flag)
 
     def flag(self, descriptor: NDArray[np.float64], camera: Camera) -> Flag:
-        """Whether a camera, described so, stays within what the calibration views have shown."""
+        """Whether a camera with this descriptor stays within the range of the calibration views."""
         flag = self.record.support.check(descriptor, camera)
         if self.record.scale.batch_only and camera_hash(camera) not in self._batch:
             flag = flag.beyond(OUTSIDE_BATCH)
@@ -190,7 +190,7 @@ class Certificate:
 
     @property
     def is_certified(self) -> bool:
-        """Whether the levels are those that were asked for before labels were used."""
+        """Whether the levels are those chosen before labels were used."""
         config = self.record.config
         asked = parse_level(config.alpha, "alpha"), parse_level(config.beta, "beta")
         return asked == (self.alpha, self.beta)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions to a certificate, and their answers in one line each."""
+"""Checks of a certificate, with one line of result each."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from splatcert.storage.schema import to_plain
 
 @dataclass(frozen=True)
 class Check:
-    """One question and its answer."""
+    """One check and its result."""
 
     name: str
     passed: bool | None
-    """None where nobody can check it from what was given."""
+    """None if it cannot be checked from the given inputs."""
     detail: str
 
 
@@ -43,16 +43,16 @@ class Verification:
 
     @property
     def unchecked(self) -> tuple[Check, ...]:
-        """What nobody could check from what was given."""
+        """The checks that were not possible with the given inputs."""
         return tuple(check for check in self.checks if check.passed is None)
 
 
 UNUSABLE = (ValueError, LookupError, ArithmeticError)
-"""What arithmetic on edited entries raises; `InputError` is a `ValueError`."""
+"""Errors that arithmetic on edited entries raises; `InputError` is a `ValueError`."""
 
 
 class CheckFailed(Exception):  # noqa: N818 - neither an error of ours nor of the user's
-    """Why a check fails."""
+    """The reason why a check failed."""
 
 
 def check(condition: bool, why: str) -> None:
@@ -62,7 +62,7 @@ def check(condition: bool, why: str) -> None:
 
 
 def run_check(name: str, ask: Callable[[], str]) -> Check:
-    """Run one check; input that cannot be used is a failure in words."""
+    """Run one check; unusable entries count as a failure."""
     try:
         return Check(name, True, ask())
     except (CheckFailed, InputError) as failure:
@@ -72,16 +72,16 @@ def run_check(name: str, ask: Callable[[], str]) -> Check:
 
 
 TINY = 1e-12
-"""What rounding may leave of a zero."""
+"""Largest value that rounding may turn a zero into."""
 
 
 def differences(
     stored: Any, again: Any, tolerance: float, *, apart: Collection[str] = (), where: str = ""
 ) -> Iterator[str]:
-    """Places at which plain values differ, entries at the places `apart` left out.
+    """Places at which plain values differ, except for the places in `apart`.
 
-    A place is written as in `calibration[003.png].factor`; in `apart` and for the entries of
-    any view of a list it is `calibration[].factor`.
+    A place is written as in `calibration[003.png].factor`; in `apart`, `calibration[].factor`
+    stands for the entries of all views of a list.
     """
     if isinstance(stored, dict) and isinstance(again, dict):
         for key in sorted({*stored, *again}):
@@ -115,8 +115,8 @@ def _general(place: str) -> str:
 def different_arrays(stored: SceneViews, again: SceneViews, tolerance: float) -> Iterator[str]:
     """Names of the per-view arrays that differ.
 
-    Entries of a column are compared on the column's own scale: a feature that is zero up to
-    rounding has no relative error.
+    Entries of a column are compared relative to the column's own scale, because a feature
+    that is zero up to rounding has no relative error.
     """
     for entry in ("schema", "betas", "hashes"):
         if getattr(stored, entry) != getattr(again, entry):
@@ -138,7 +138,7 @@ def different_arrays(stored: SceneViews, again: SceneViews, tolerance: float) ->
 
 
 ROUNDING = 1e-9
-"""Relative difference between two ways of computing one number."""
+"""Relative difference allowed between two ways of computing one number."""
 
 
 def alike_records(one: Any, other: Any) -> bool:

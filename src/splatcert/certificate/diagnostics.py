@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a certificate says beside its guarantee: diagnostics, none of which enters the threshold.
+"""Diagnostics that a certificate reports beside its guarantee; none enters the threshold.
 
-The guarantee is about views exchangeable with those calibrated on. It cannot check by itself
-that a new camera is one; these diagnostics look, and estimate what the scale is worth.
+The guarantee is about views exchangeable with the calibration views. It does not check that
+a new camera is one of these. The diagnostics do, and they estimate how much the scale saves.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from splatcert.difficulty.views_file import SceneViews
 
 Array = NDArray[np.float64]
 DOUBTFUL = 0.05
-"""P-values below it are pointed out."""
+"""P-value below which exchangeability is flagged as doubtful."""
 SIZE_SLACK = 1.1
-"""Cropping and undistortion make sizes differ a little; more is another resolution."""
+"""Ratio of sizes that cropping and undistortion explain; beyond it the resolution differs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,21 +35,21 @@ class SupportLimits:
     """The extremes of the calibration views; a camera beyond one of them is flagged.
 
     By exchangeability a view like the m calibration views lies beyond one of the first
-    three with probability at most 3 / (m + 1); more flags than that mean another kind of view.
+    three with probability at most 3 / (m + 1). More flags mean that the views are different.
     """
 
     angle: float
-    """Largest mean angle between a camera and the training cameras of what it sees, radians."""
+    """Largest mean angle in radians between a view and the training directions of what it sees."""
     exposure: float
     """Smallest mean log exposure of what a camera sees."""
     distance: float
     """Largest distance to the nearest training camera, over the scene's extent."""
     pixels: tuple[int, int]
-    """Fewest and most pixels of a view; a picture of another size is another question."""
+    """Fewest and most pixels of a view; the guarantee does not extend to other sizes."""
 
     @classmethod
     def of(cls, descriptors: Array, cameras: Sequence[Camera]) -> SupportLimits:
-        """The extremes over views described by rows."""
+        """The extremes over views with these descriptors, one per row."""
         angle, exposure, distance = _measures(descriptors)
         pixels = [camera.width * camera.height for camera in cameras]
         return cls(
@@ -66,23 +66,23 @@ class SupportLimits:
         reasons = []
         if not fewest / SIZE_SLACK <= camera.width * camera.height <= most * SIZE_SLACK:
             reasons.append(
-                f"has {camera.width} x {camera.height} pixels, calibration views {fewest:,} to "
-                f"{most:,} in all"
+                f"has {camera.width} x {camera.height} pixels (calibration views: {fewest:,} to "
+                f"{most:,} in total)"
             )
         if angle > self.angle:
             reasons.append(
                 f"sees surfaces {math.degrees(angle):.1f} degrees off the directions they were "
-                f"photographed from, calibration views at most {math.degrees(self.angle):.1f}"
+                f"photographed from (calibration views: at most {math.degrees(self.angle):.1f})"
             )
         if exposure < self.exposure:
             reasons.append(
-                f"sees surfaces that training views have shown little of (log exposure "
-                f"{exposure:.2f}, calibration views at least {self.exposure:.2f})"
+                f"sees surfaces that training views hardly observed (log exposure "
+                f"{exposure:.2f}, calibration views: at least {self.exposure:.2f})"
             )
         if distance > self.distance:
             reasons.append(
-                f"stands {distance:.3f} scene extents from the nearest training camera, "
-                f"calibration views at most {self.distance:.3f}"
+                f"is {distance:.3f} scene extents from the nearest training camera "
+                f"(calibration views: at most {self.distance:.3f})"
             )
         return Flag(not reasons, tuple(reasons))
 
@@ -98,7 +98,7 @@ def exchangeability_test(
 ) -> PermutationTest:
     """Test the calibration scores against capture order and pose, with one p-value.
 
-    The order of capture is that of the names of all views; `cameras` holds them all.
+    Capture order is the order of the names of all views; `cameras` holds them all.
     """
     place = {name: index for index, name in enumerate(sorted(cameras))}
     chosen = [cameras[name] for name in scores]
@@ -115,44 +115,44 @@ def exchangeability_test(
 
 @dataclass(frozen=True, kw_only=True)
 class ScaleEstimate:
-    """How one scale does over random splits of the held-out views."""
+    """Performance of one scale over random splits of the held-out views."""
 
     coverage: float
     """Share of test views that reach their pixel coverage."""
     width: float
     """Mean half-width of test views."""
     saving: float
-    """Share of the constant scale's width that is not needed; NaN where a width is infinite."""
+    """Share of the constant scale's width that is saved; NaN if a width is infinite."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SplitEstimates:
-    """A diagnostic: the same views split again and again into calibration and test.
+    """A diagnostic: the same views repeatedly split into calibration and test views.
 
-    It estimates what the scale is worth. It is not the guarantee, which rests on all
-    calibration views and needs no estimate.
+    It estimates how much the scale saves. It is not the guarantee, which uses all calibration
+    views and requires no estimate.
     """
 
     splits: int
     seed: int
     calibration_views: int
-    """In each split, fewer than the certificate's own."""
+    """Calibration views per split, fewer than the certificate's own."""
     scales: dict[str, ScaleEstimate]
-    """Of the certified scale, the constant one, each factor alone, and the oracle."""
+    """Estimates for the certified and the constant scale, each factor alone, and the oracle."""
 
 
 CERTIFIED, CONSTANT = "a b~", "constant"
 SMALLEST = 1e-12
-"""A perfectly rendered view has oracle factor zero, which is no scale."""
+"""Lower bound on oracle factors: a perfectly rendered view has zero, which is not a scale."""
 Levels = tuple[Fraction, Fraction]
 """alpha and beta."""
 
 
 def too_few_to_split(views: int, alpha: Fraction) -> str:
-    """Why so many calibration views allow no estimate by splits, in words; empty if they do."""
+    """Why this number of calibration views is too small for splits; empty if it is not."""
     size = calibration_size(views)
     if size >= views:
-        return f"{views} calibration views cannot be split into {size} and a rest to test on"
+        return f"{views} calibration views are too few to calibrate on {size} and test on the rest"
     if outer_rank(size, alpha) > size:
         return (
             f"a split calibrates on {size} of the {views} views, and alpha = {alpha} needs "
@@ -170,10 +170,10 @@ def estimate_by_splits(
     splits: int,
     seed: int,
 ) -> SplitEstimates | None:
-    """What scales cover and cost over random splits; None where the views are too few.
+    """Coverage and width of scales over random splits; None if there are too few views.
 
-    From oracle factors alone: a view's score under a factor a is a*_v / a_v (prop:oracle),
-    and its mean half-width q a_v. `factors` names the calibration views.
+    Only oracle factors are needed: a view's score under a factor a is a*_v / a_v (prop:oracle),
+    and its mean half-width is q a_v. `factors` has the calibration views as keys.
     """
     alpha, beta = guarantee
     size = calibration_size(len(factors))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`field.safetensors`: the fitted residual field and its support as arrays.
 
-The same fit gives the same bytes: seconds are not stored, and what is not an array is one
-JSON text with sorted keys.
+The same fit gives the same bytes: durations are not stored, and everything that is not an
+array is one JSON text with sorted keys.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from splatcert.storage.arrays import read_tensors, write_tensors
 
 FIELD = "field.safetensors"
 KEPT = ".field.safetensors"
-"""A field that was fitted for a certificate which is not finished yet."""
+"""The fitted field of a certificate that is not finished yet."""
 SCHEMA = 1
 KEY = "splatcert"
 ARRAYS: dict[str, tuple[type[np.floating[Any]], int]] = {
@@ -33,7 +33,7 @@ ARRAYS: dict[str, tuple[type[np.floating[Any]], int]] = {
 }
 """Type and number of axes of each array in the file."""
 MAY_BE_UNDEFINED = "psnr"
-"""NaN where no pixel of a view counts, infinite where a photo is met exactly."""
+"""Array that may hold NaN (no pixel of a view counts) or infinity (photo matched exactly)."""
 SUPPORT_COLUMNS = 5
 """Sums per Gaussian: exposure, direction (three), error."""
 REASONS = ("tolerance", "progress", "steps", "precision")
@@ -52,7 +52,7 @@ class FieldArrays:
     support: NDArray[np.float32]
     """Sums of each fold, [F, N, columns]."""
     psnr: NDArray[np.float64]
-    """Of each training view, [T]."""
+    """PSNR of each training view, [T]."""
     relative_residuals: NDArray[np.float64]
     objective: NDArray[np.float64]
     """What the solver recorded, step by step."""
@@ -64,7 +64,7 @@ class FieldArrays:
     reason: str
 
     def save(self, path: Path, *, inputs: Mapping[str, str] | None = None) -> None:
-        """Write the file; `inputs` are the SHA-256 of what the fit was made from, by name."""
+        """Write the file; `inputs` are the SHA-256 hashes of the fit's inputs, by name."""
         facts = {
             "schema": SCHEMA,
             **{name: getattr(self, name) for name in FACTS},
@@ -131,7 +131,7 @@ FACTS = ("degree", "prior", "ridge", "true_residual", "converged", "reason")
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Facts and arrays, whatever they hold."""
+    """Facts and arrays, not yet checked."""
     if not path.is_file():
         raise FieldError(f"no file at {path}.\n  Fit the field first.")
     try:

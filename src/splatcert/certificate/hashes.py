@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a certificate was made from, as SHA-256 sums.
+"""SHA-256 hashes of a certificate's inputs.
 
 Splats and photographs are hashed by content: the numbers that are rendered and the pixels
-that are compared, whatever container they came in. A photograph's file is hashed as well,
-so that its sum can be checked by any tool.
+that are compared, whatever the file format. A photograph's file is hashed as well, so that
+any tool can check it.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from splatcert.splats.gaussians import Splats
 
 RENDERED = ("means", "quats", "log_scales", "logit_opacities", "sh")
-"""Tensors that decide every pixel; further columns of a file do not."""
+"""Tensors that determine the pixels; further columns of a file do not."""
 MARK_DIGITS = 16
 
 
 def splats_hash(splats: Splats) -> str:
-    """Content of a model, whatever file it was in.
+    """Hash of a model's content, whatever its file format.
 
-    Name, shape and little-endian float32 values of each tensor that is rendered, in order,
-    and whether it is antialiased. Two layouts of one model agree if a reader finds the same
-    float32 values in the same order; columns that are not rendered do not count.
+    It covers name, shape and little-endian float32 values of each tensor that is rendered, in
+    order, and whether the model is antialiased. Two layouts of one model agree if a reader
+    finds the same float32 values in the same order; columns that are not rendered do not count.
     """
     digest = hashlib.sha256(b"splatcert splats 1\n")
     for name in RENDERED:
@@ -48,7 +48,7 @@ def splats_hash(splats: Splats) -> str:
 
 
 def map_hash(values: Any) -> str:
-    """Shape and float32 values of one array or tensor."""
+    """Hash of the shape and float32 values of one array or tensor."""
     digest = hashlib.sha256()
     _add(digest, "", values)
     return digest.hexdigest()
@@ -61,7 +61,7 @@ def _add(digest: _Hash, name: str, values: Any) -> None:
 
 
 def label_hash(view: LabelledView) -> str:
-    """The pixels of a labelled view as they are compared, and which of them count."""
+    """Hash of the pixels of a labelled view as they are compared, and of which count."""
     digest = hashlib.sha256()
     _add(digest, "image", view.image())
     if view.has_mask:
@@ -71,7 +71,7 @@ def label_hash(view: LabelledView) -> str:
 
 
 def photo_file_hash(view: LabelledView) -> str | None:
-    """The photograph's file as it lies on disk; None for pictures that were never one."""
+    """Hash of the photograph's file; None for pictures that do not come from files."""
     path = view.source.path
     return None if path is None else file_hash(path)
 
@@ -79,13 +79,13 @@ def photo_file_hash(view: LabelledView) -> str | None:
 class Mark(NamedTuple):
     """Enough of a label to recognise it in another split, resolution or scene.
 
-    Marks travel in `views.npz` and in a predictor's card: 16 digits of two hashes.
+    Marks are stored in `views.npz` and in a predictor's card: 16 digits of two hashes.
     """
 
     photo: str
-    """Of the photograph's file, or of its pixels where it has none."""
+    """Hash of the photograph's file, or of its pixels if it has none."""
     place: str
-    """Of where its camera stood."""
+    """Hash of the camera's pose."""
 
     def __str__(self) -> str:
         return f"{self.photo} {self.place}"
@@ -97,7 +97,7 @@ def photo_mark(image: str, file: str | None) -> str:
 
 
 def place_mark(camera: Camera) -> str:
-    """Mark of where a camera stands and looks, whatever its pixel grid."""
+    """Mark of a camera's pose, whatever its pixel grid."""
     pose = camera.world_to_camera.astype("<f8").tobytes()
     return hashlib.sha256(pose).hexdigest()[:MARK_DIGITS]
 
@@ -114,7 +114,7 @@ class SourceMarks:
 
 
 def source_marks(card: Mapping[str, Any]) -> Iterator[SourceMarks]:
-    """What a predictor's card tells of the labels behind it, scene by scene."""
+    """Marks of a predictor's labels as its card lists them, scene by scene."""
     for row in card.get("scenes", ()):
         marks: dict[bool, dict[str, Mark]] = {True: {}, False: {}}
         for entry, text in row.get("hashes", {}).items():
@@ -132,7 +132,7 @@ def has_known_origin(card: Mapping[str, Any]) -> bool:
 
 
 def joint_hash(parts: Mapping[str, str] | Iterable[str]) -> str:
-    """One sum for many named or listed texts; names and texts cannot run into each other."""
+    """One hash for many named or listed texts; names and texts are delimited."""
     lines = parts.items() if isinstance(parts, Mapping) else enumerate(parts)
     digest = hashlib.sha256()
     for name, text in lines:
@@ -150,7 +150,7 @@ def freeze_hash(scale: ScaleRecord, queries: Iterable[QueryRecord]) -> str:
 
 
 UNSEALED = ("created", "seal")
-"""Entries the seal leaves out: the time, so that two runs agree, and itself."""
+"""Entries that the seal does not cover: the time, so that two runs agree, and the seal."""
 
 
 def canonical(content: Mapping[str, Any]) -> str:

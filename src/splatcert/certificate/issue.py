@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From finished records to a certificate's record: every entry, once. No tensor is needed."""
+"""Assembles a certificate's record from the finished records of its parts, without tensors."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def issue(
     calibration: tuple[CalibrationRecord, ...],
     queries: Iterable[QueryRecord],
 ) -> tuple[Record, SceneViews]:
-    """The record that follows from what the phases found, and the numbers of every view."""
+    """The record that follows from the results of the phases, and the numbers of every view."""
     alpha, beta = guarantee
     labelled = {view.name for view in calibration}
     unlabelled = tuple(query for query in queries if query.name not in labelled)
@@ -114,7 +114,7 @@ def counted_pixels(views: SceneViews, calibration: Sequence[CalibrationRecord]) 
 def guarantee_of(
     q: float, views: int, levels: Levels, counted: CountedPixels, scale: ScaleRecord
 ) -> Guarantee:
-    """What a threshold that was calibrated on so many views promises, in numbers and words."""
+    """The guarantee of a threshold calibrated on this number of views, in numbers and words."""
     alpha, beta = levels
     about = {"masked": counted.masked_views > 0, "batch_only": scale.batch_only}
     return Guarantee(
@@ -133,7 +133,7 @@ def view_marks(
 ) -> dict[str, str]:
     """Marks of all labels that were used, by role and name.
 
-    A predictor learned from these numbers is kept away from certificates that calibrate on the
+    A predictor learned from these numbers is refused by certificates that calibrate on the
     same photographs.
     """
     marks = {}

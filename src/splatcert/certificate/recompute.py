@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A stored certificate compared with one computed from scratch from photographs and splats.
 
-This is what finds a forger: a seal can be made again by anybody, the scores of photographs
-under a model cannot.
+This detects forgeries: anybody can recreate a seal, but not the scores of photographs under
+a model.
 """
 
 from __future__ import annotations
@@ -25,25 +25,24 @@ from splatcert.errors import listed
 from splatcert.storage.schema import to_plain
 
 TOLERANCE = 1e-4
-"""Relative difference that another processor's or image library's rounding may explain."""
+"""Relative difference that rounding on a different processor or image library explains."""
 APART = {
-    # Of this writing, not of what was certified.
+    # Entries about the writing of the file, not about what was certified.
     *("created", "splatcert", "schema", "files", "seal"),
-    # Where the capture lies and how it was asked for: its views and pixels are compared.
+    # Where the capture is stored and how it was loaded: its views and pixels are compared.
     *("scene.name", "scene.split", "scene.loaded"),
-    # Hashes of rounded numbers, and where rounding lets the solver stop. The numbers behind
-    # them are compared, and that the hashes follow from the stored ones is checked offline.
+    # Hashes of rounded numbers, and the solver's end, which depends on rounding. The numbers
+    # themselves are compared, and the offline check compares them with the hashes.
     *("calibration[].field", "unlabelled[].field", "labels.frozen"),
     *("field.steps", "field.ending", "field.residual"),
-    # Who was given labels before, and on whose word views were held out, is history, which
-    # cannot be computed again.
+    # Earlier uses of labels, and who says that views were held out: neither can be recomputed.
     *("labels.handed_out_before", "labels.ledger", "scene.held_out_by"),
 }
-"""Entries that are not compared with a certificate made afresh, and why."""
+"""Entries that are not compared with a recomputed certificate, and why."""
 
 
 def compare(stored: Certificate, again: Certificate) -> tuple[Check, ...]:
-    """One check for each thing that should have come out the same."""
+    """One check for each part that must match after recomputing."""
     questions: dict[str, Callable[[Certificate, Certificate], str]] = {
         "model": _model,
         "views": _views,
@@ -86,7 +85,7 @@ def _photos(stored: Certificate, again: Certificate) -> str:
         name for name, view in theirs.items() if name not in ours or ours[name].image != view.image
     ]
     files = [n for n in other if n in ours and theirs[n].file and ours[n].file != theirs[n].file]
-    same_file = " (the files are the same: another image library decodes them differently)"
+    same_file = " (the files match: a different image library decodes them differently)"
     hint = same_file if other and not files else ""
     check(not other, f"{len(other)} photos differ from the certified ones: {listed(other)}{hint}")
     return f"all {len(theirs)} photos have the pixels that were certified"
@@ -101,7 +100,7 @@ def _field(stored: Certificate, again: Certificate) -> str:
     one, other = stored.field.coefficients, again.field.coefficients
     check(one.shape == other.shape, f"shape {one.shape}, refitted {other.shape}")
     difference = float(np.abs(one - other).max() / max(np.abs(other).max(), 1e-30))
-    check(difference <= TOLERANCE, f"refitted, its coefficients differ by {difference:.1e}")
+    check(difference <= TOLERANCE, f"the refitted coefficients differ by {difference:.1e}")
     support = stored.field.support, again.field.support
     check(
         support[0].shape == support[1].shape
@@ -123,21 +122,21 @@ def _scores(stored: Certificate, again: Certificate) -> str:
 
 def _threshold(stored: Certificate, again: Certificate) -> str:
     one, other = stored.threshold, again.threshold
-    # Unlike a difference times a tolerance, isclose holds an infinite one apart from any other.
+    # Unlike a difference and a tolerance, isclose tells infinity from every finite number.
     check(math.isclose(one, other, rel_tol=TOLERANCE), f"stored {one}, recomputed {other}")
     return f"{other:.6g}, from the photos and the splats alone"
 
 
 def _entries(stored: Certificate, again: Certificate) -> str:
-    """Everything else that certificate.json says; `predict` believes units and extent too."""
+    """Everything else in certificate.json; `predict` depends on units and extent too."""
     one, other = to_plain(stored.record), to_plain(again.record)
     wrong = list(differences(one, other, TOLERANCE, apart=APART))
     check(not wrong, f"{len(wrong)} recomputed entries do not match: {listed(wrong)}")
-    return "scale, factors, extent, limits and estimates come out the same"
+    return "scale, factors, extent, limits and estimates match"
 
 
 def _numbers(stored: Certificate, again: Certificate) -> str:
-    """Everything that views.npz says: units and factors rest on its descriptors."""
+    """Everything in views.npz: units and factors depend on its descriptors."""
     wrong = list(different_arrays(stored.views, again.views, TOLERANCE))
     check(not wrong, f"recomputed arrays of views.npz do not match: {listed(wrong)}")
-    return "every array of views.npz comes out the same"
+    return "every array of views.npz matches"

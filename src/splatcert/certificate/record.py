@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything `certificate.json` says, as types: what is promised, and what it rests on."""
+"""The content of `certificate.json` as types: the guarantee, and what it depends on."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ FORMAT = "splatcert certificate"
 SCHEMA = 3
 """Version of certificate.json that is written; older ones are read (`store.py`)."""
 UnseenBy = Literal["model", "user", "assumed"]
-"""Who says that the model has not seen the held-out photos: its own run or settings, whoever
-held them out, or nobody."""
+"""Who says that the model has not seen the held-out photos: its own run or settings, the user,
+or nobody."""
 Purpose = Literal["calibration", "evaluation", "source"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Guarantee:
-    """The promise: levels, how many views it was calibrated on, and the threshold."""
+    """The guarantee: levels, number of calibration views, and threshold."""
 
     alpha: Fraction
     beta: Fraction
     views: int
-    """m, the calibration views."""
+    """m, the number of calibration views."""
     rank: int
     """k = ceil((m + 1)(1 - alpha)); the threshold is the k-th smallest score."""
     threshold: float
     """q; infinite where k > m."""
     counted: CountedPixels
-    """Which pixels it is about."""
+    """Pixels that the guarantee is about."""
     statement: str
-    """The same in words."""
+    """The guarantee in words."""
 
     def __post_init__(self) -> None:
         if not is_width(self.threshold):
@@ -58,27 +58,27 @@ class Guarantee:
 
 @dataclass(frozen=True, kw_only=True)
 class ScaleRecord:
-    """How a camera becomes a scale; all of it fixed before any calibration label."""
+    """How a scale follows from a camera; fixed before any calibration label is used."""
 
     name: str
-    """Which kind of scale: "paper", "constant", or a name of its owner's."""
+    """Kind of scale: "paper", "constant", or a name chosen by the user."""
     needs_photos: bool
-    """Whether prediction asks the training photographs."""
+    """Whether prediction requires the training photographs."""
     shape: Fraction
     """lambda_b: how far the shape of the scale departs from a constant."""
     batch_only: bool
     """Whether only views of the query batch are covered.
 
-    The batch's unit treats its views alike (prop:equivariance), a camera asked later it
-    does not. Without shrinkage, or shrunk to one, the unit cancels (lem:gauge).
+    The batch's unit treats its own views alike (prop:equivariance), but not other cameras.
+    Without shrinkage, or shrunk to one, the unit cancels (lem:gauge).
     """
     parameters: dict[str, Any]
-    """Everything else the scale needs, in its own words."""
+    """Everything else the scale requires, in its own format."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LabelUse:
-    """One line of the ledger of held-out labels: who was given whose, and what for."""
+    """One line of the ledger of held-out labels: who used which views, and for what."""
 
     order: int
     purpose: Purpose
@@ -90,17 +90,17 @@ class LabelUse:
 class LabelRecord:
     """When the scales were fixed, and every use of held-out labels.
 
-    Of the process that certified, and of earlier ones as the model's run folder lists them.
+    This includes uses by earlier processes, as the model's run folder lists them.
     """
 
     frozen: str
-    """Hash of all scales of the query batch, taken before any calibration label."""
+    """Hash of all scales of the query batch, taken before any calibration label was used."""
     handed_out_before: int
     """Length of the ledger at that moment."""
     ledger: tuple[LabelUse, ...]
 
     def earlier(self) -> str:
-        """Which labels were used before the scales were fixed, in words, or nothing."""
+        """Labels used before the scales were fixed, in words; empty if there were none."""
         return "; ".join(
             f"{entry.by} already used {len(entry.views)} held-out photos "
             f"({listed(entry.views)}) for {entry.purpose}"
@@ -132,16 +132,16 @@ class RendererRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class LoadRecord:
-    """How photographs became pictures, to load them again in the same way."""
+    """How photographs were loaded, to load them again in the same way."""
 
     images: str | None
-    """Folder that took the place of the capture's own."""
+    """Folder used instead of the capture's own."""
     resolution: str | None
-    """Largest long side, or a factor; None for the photographs' own size."""
+    """Limit on the longest side, or a factor; None for the photographs' own size."""
     background: tuple[float, float, float] | None
-    """Below transparent pixels."""
+    """Colour behind transparent pixels."""
     masks: str | None
-    """Folder of masks, "alpha" or "off"; None for what the capture itself names."""
+    """Folder of masks, "alpha" or "off"; None for the capture's own masks."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,10 +154,10 @@ class SceneRecord:
     """How held-out views were chosen, in words."""
     held_out_by: UnseenBy
     sizes: dict[str, int]
-    """Views of each size in pixels."""
+    """Number of views of each size in pixels."""
     extent: float
     loaded: LoadRecord | None
-    """None for pictures that were never files."""
+    """Load options; None for pictures that do not come from files."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,13 +179,13 @@ class FieldRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """The whole of certificate.json."""
+    """The complete content of certificate.json."""
 
     format: Literal["splatcert certificate"] = FORMAT
     schema: int = SCHEMA
     splatcert: str
     created: str
-    """UTC time; the one entry that differs between two runs, and that no seal covers."""
+    """UTC time; the one entry that differs between two runs, not covered by the seal."""
     guarantee: Guarantee
     config: CertifyConfig
     scale: ScaleRecord
@@ -197,15 +197,15 @@ class Record:
     training: tuple[TrainingRecord, ...]
     calibration: tuple[CalibrationRecord, ...]
     unlabelled: tuple[QueryRecord, ...]
-    """Held-out views without a photograph: part of the query batch, of no calibration."""
+    """Held-out views without a photograph: part of the query batch, not used to calibrate."""
     support: SupportLimits
     exchangeability: PermutationTest
     splits: SplitEstimates | None
-    """Diagnostic estimate by random splits; None where the views are too few for one."""
+    """Diagnostic estimate by random splits; None if there are too few views."""
     files: dict[str, str]
     """Hashes of the files beside this one."""
     seal: str
-    """Hash of everything above but the time; see `seal_of`."""
+    """Hash of everything above except the time; see `seal_of`."""
 
     def __post_init__(self) -> None:
         for role in ("training", "calibration"):
@@ -215,16 +215,16 @@ class Record:
 
 @dataclass(frozen=True, kw_only=True)
 class CountedPixels:
-    """How much of the calibration photographs entered their scores."""
+    """Share of the calibration photographs that entered their scores."""
 
     masked_views: int
-    """Calibration views of which some pixels do not count."""
+    """Number of calibration views in which some pixels do not count."""
     share: float
-    """Pixels that count, of all pixels of the calibration views."""
+    """Share of all pixels of the calibration views that count."""
 
     @classmethod
     def of(cls, views: SceneViews, calibration: Mapping[str, Camera]) -> CountedPixels:
-        """From the stored counts of these held-out views and the sizes of their cameras."""
+        """Computed from the stored counts of these held-out views and their cameras' sizes."""
         known = dict(zip(views.held_out.names, views.held_out.pixels.tolist(), strict=True))
         counted = {name: known[name] for name in calibration}
         sizes = {name: camera.width * camera.height for name, camera in calibration.items()}
@@ -234,8 +234,8 @@ class CountedPixels:
         )
 
     def words(self, views: int) -> str:
-        """For people, of so many calibration views."""
+        """The counts in words, for this number of calibration views."""
         return (
             f"on {self.masked_views} of {views} calibration views; {100 * self.share:.1f}% of "
-            "the pixels count, and the guarantee is about these"
+            "the pixels count, and the guarantee is about those pixels"
         )

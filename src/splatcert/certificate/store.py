@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A certificate on disk, and the checks before it is believed.
+"""A certificate on disk, and the checks made before it is used.
 
-    CERT/certificate.json      what is promised, and on what it rests
+    CERT/certificate.json      the guarantee, and what it depends on
     CERT/field.safetensors     residual field and support
     CERT/views.npz             per-view numbers
 
 `certificate.json` names the hashes of the other two and is put in place last, so a folder
-holds a whole certificate, or none that is believed.
+holds either a complete certificate or none that is accepted.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ MAX_BYTES = 1 << 28
 
 
 def save_certificate(certificate: Certificate, folder: Path) -> Path:
-    """Write all files aside, then rename them one by one, `certificate.json` last.
+    """Write all files to a temporary folder, then rename them, `certificate.json` last.
 
-    Up to the first rename an older certificate is whole. One that is stopped between two
-    renames leaves parts of both, which the hashes in `certificate.json` tell.
+    Until the first rename an older certificate stays complete. An interruption between two
+    renames leaves parts of both, which the hashes in `certificate.json` reveal.
     """
     if not certificate.is_certified:
         raise CertificateError(
             f"alpha = {certificate.alpha}, beta = {certificate.beta} were chosen after "
             "calibration, so they are not stored.\n"
-            "  Save the certificate itself and ask it for other levels with at(alpha, beta)."
+            "  Save the original certificate, and use at(alpha, beta) for other levels."
         )
     aside = folder / ASIDE
     try:
@@ -97,7 +97,7 @@ def field_inputs(
     renderer: RendererRecord,
     config: FieldConfig,
 ) -> dict[str, str]:
-    """Hashes of all that a fitted field depends on; its file names them."""
+    """Hashes of everything a fitted field depends on, as stored in its file."""
     return {
         "splats": model.splats,
         "images": joint_hash({view.name: view.image for view in training}),
@@ -108,13 +108,13 @@ def field_inputs(
 
 
 def read_certificate(path: str | Path) -> Certificate:
-    """A certificate from its folder, refused if it was edited; it predicts nothing yet."""
+    """A certificate from its folder, without its model; an edited one is refused."""
     folder = folder_of(Path(path))
     content, record = read_content(folder)
     if seal_of(content) != record.seal:
         raise CertificateError(
             f"{folder / MAIN} has been edited: its seal does not match its content.\n"
-            f"  splatcert verify {folder} says what no longer holds. Certify again, or restore it."
+            f"  Run splatcert verify {folder} for details. Certify again, or restore it."
         )
     field, views = read_parts(folder, record)
     _check_views(record, views, folder)
@@ -122,7 +122,7 @@ def read_certificate(path: str | Path) -> Certificate:
 
 
 def folder_of(path: Path) -> Path:
-    """The folder of a certificate, given by itself or by a file inside."""
+    """The folder of a certificate, from its own path or that of a file inside."""
     folder = path.parent if path.name == MAIN else path
     if not (folder / MAIN).is_file():
         raise CertificateError(
@@ -134,7 +134,7 @@ def folder_of(path: Path) -> Path:
 
 
 def read_content(folder: Path) -> tuple[dict[str, Any], Record]:
-    """`certificate.json` as plain values and as a record, every entry checked by its type."""
+    """`certificate.json` as plain values and as a record, the type of every entry checked."""
     path = folder_of(folder) / MAIN
     content = read_json(path, "certificate", MAX_BYTES, raises=CertificateError)
     if not isinstance(content, dict):
@@ -164,7 +164,7 @@ def read_content(folder: Path) -> tuple[dict[str, Any], Record]:
 
 
 def _from_schema_2(content: dict[str, Any]) -> dict[str, Any]:
-    """Schema 2 knew the paper's scale only, and kept its parameters as the scale."""
+    """Schema 2 had only the paper's scale, and stored its parameters as the scale."""
     old = from_plain(FactorParameters, content.get("scale"), "scale")
     batch_only = old.unit == "batch" and 0 < old.lambda_a < 1
     scale = {
@@ -178,11 +178,11 @@ def _from_schema_2(content: dict[str, Any]) -> dict[str, Any]:
 
 
 UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {2: _from_schema_2}
-"""From each older schema to the present one; the seal is that of the file as it is."""
+"""Upgrades from older schemas to the current one; the seal is that of the file as stored."""
 
 
 def read_parts(folder: Path, record: Record) -> tuple[FieldArrays, SceneViews]:
-    """Field and per-view numbers, whose bytes must be those the certificate names."""
+    """Field and per-view numbers; the files must have the hashes that the certificate names."""
     for name in (FIELD, VIEWS):
         path = folder / name
         if not path.is_file() or file_hash(path) != record.files.get(name):
@@ -198,7 +198,7 @@ def read_parts(folder: Path, record: Record) -> tuple[FieldArrays, SceneViews]:
 
 
 def _check_views(record: Record, views: SceneViews, folder: Path) -> None:
-    """Views and level that scores are looked up by; `verify` says what differs."""
+    """Check the views and the level by which scores are looked up; `verify` shows differences."""
     held_out = [view.name for view in (*record.calibration, *record.unlabelled)]
     training = [view.name for view in record.training]
     if (
@@ -209,13 +209,13 @@ def _check_views(record: Record, views: SceneViews, folder: Path) -> None:
     ):
         raise CertificateError(
             f"{folder / VIEWS} is not about the views and the level of {MAIN}.\n"
-            f"  splatcert verify {folder} says what no longer holds. Certify again, or restore it."
+            f"  Run splatcert verify {folder} for details. Certify again, or restore it."
         )
 
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """A certificate as it lies on disk."""
+    """A certificate as stored on disk."""
 
     folder: Path
     content: dict[str, Any]
@@ -228,20 +228,20 @@ class Stored:
 
     @property
     def factors(self) -> dict[str, float]:
-        """Of the calibration views, by name."""
+        """Factors of the calibration views, by name."""
         return {view.name: view.factor for view in self.record.calibration}
 
     @property
     def scores(self) -> dict[str, float]:
-        """Of the calibration views, by name."""
+        """Scores of the calibration views, by name."""
         return {view.name: view.score for view in self.record.calibration}
 
 
 PLACES = "places.json"
-"""Beside a certificate: where capture and model were. A hint that nothing rests on: a model is
+"""File beside a certificate with the paths of capture and model. Only a hint: a model is
 recognised by its content."""
 LONGEST_PLACES = 1 << 16
-"""Bytes that are read of it."""
+"""Largest number of bytes read from it."""
 
 
 def is_certificate(path: Path) -> bool:
@@ -250,9 +250,9 @@ def is_certificate(path: Path) -> bool:
 
 
 def remember_places(certificate: Path, data: Path, model: Path) -> None:
-    """Write down where a certificate's inputs are, seen from its folder.
+    """Store the paths of a certificate's inputs, relative to its folder.
 
-    Relative, so that a project can be moved as a whole and no path of a machine is passed on.
+    So a project can be moved as a whole, and no absolute path is passed on.
     """
     places = {"data": data, "model": model}
     relative = {name: os.path.relpath(path, certificate) for name, path in places.items()}
@@ -260,7 +260,7 @@ def remember_places(certificate: Path, data: Path, model: Path) -> None:
 
 
 def remembered(certificate: Path, what: str) -> Path | None:
-    """The place of the `data` or `model` of a certificate, if it is known and still there."""
+    """The path of the `data` or `model` of a certificate, if it is known and still exists."""
     try:
         with require_regular_file(certificate / PLACES).open("rb") as file:
             place = json.loads(file.read(LONGEST_PLACES))[what]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does a certificate hold together? What it needs is in its own folder.
+"""Check that a certificate is consistent, from its own folder alone.
 
-Nothing is taken on trust: what can be derived from other entries is derived again, the
-threshold in two ways that share no code. `recompute.py` goes further and compares a
+Whatever follows from other entries is recomputed, the threshold in two ways that share no
+code. `recompute.py` goes further and compares a
 certificate with one computed from scratch from photographs and splats.
 """
 
@@ -36,7 +36,7 @@ ROLES = ("training", "calibration", "without a photo")
 
 
 def verify_folder(folder: Path) -> Verification:
-    """Every check that needs nothing but the certificate's own files."""
+    """Every check that requires only the certificate's own files."""
     return Verification(tuple(_checks(folder)))
 
 
@@ -53,7 +53,7 @@ def _checks(folder: Path) -> Iterator[Check]:
 
 
 def _seal(stored: Stored) -> str:
-    check(seal_of(stored.content) == stored.record.seal, "an entry was changed after sealing")
+    check(seal_of(stored.content) == stored.record.seal, "an entry was edited after sealing")
     return "unbroken"
 
 
@@ -64,7 +64,7 @@ def _files(stored: Stored) -> str:
         path = stored.folder / name
         check(path.is_file(), f"{name} is missing")
         check(file_hash(path) == expected, f"{name} is not the file that was certified")
-    return f"{FIELD} and {VIEWS} have the hashes named"
+    return f"{FIELD} and {VIEWS} have the stored hashes"
 
 
 def _roles(stored: Stored) -> str:
@@ -72,25 +72,25 @@ def _roles(stored: Stored) -> str:
     groups = (record.training, record.calibration, record.unlabelled)
     names = [view.name for group in groups for view in group]
     twice = sorted({name for name in names if names.count(name) > 1})
-    check(not twice, f"{listed(twice)} appear in two roles")
+    check(not twice, f"{listed(twice)} have two roles")
     held_out = sorted(view.name for view in (*record.calibration, *record.unlabelled))
     views = stored.views
     check(
         [view.name for view in record.training] == list(views.training.names)
         and held_out == sorted(views.held_out.names),
-        f"the lists of views are not those of {VIEWS}",
+        f"the lists of views do not match {VIEWS}",
     )
     for view in (view for group in groups for view in group):
         check(
             camera_hash(view.camera) == view.pose,
-            f"the camera of {view.name} does not have the hash beside it",
+            f"the camera of {view.name} does not match its stored hash",
         )
     counts = [f"{len(group)} {name}" for group, name in zip(groups, ROLES, strict=True)]
     return f"{', '.join(counts)}; no view has two roles"
 
 
 def _extent(stored: Stored) -> str:
-    """The unit of distances, which descriptors and boxes of a new camera rest on."""
+    """The unit of distances, on which descriptors and boxes of a new camera depend."""
     found = extent_of([view.camera for view in stored.record.training])
     extent = stored.record.scene.extent
     check(close(extent, found), f"stored {extent}, from the training cameras {found}")
@@ -101,7 +101,7 @@ def _levels(stored: Stored) -> str:
     promise, config = stored.record.guarantee, stored.record.config
     alpha, beta, views = promise.alpha, promise.beta, promise.views
     asked = parse_level(config.alpha, "alpha"), parse_level(config.beta, "beta")
-    check(asked == (alpha, beta), f"alpha, beta = {alpha}, {beta}, but {asked} were asked for")
+    check(asked == (alpha, beta), f"alpha, beta = {alpha}, {beta}, but the settings say {asked}")
     count = len(stored.record.calibration)
     check(views == count, f"m = {views}, but there are {count} calibration views")
     rank = outer_rank(views, alpha)
@@ -113,10 +113,10 @@ def _levels(stored: Stored) -> str:
 
 
 def _masks(stored: Stored) -> str:
-    """Whether the promise is about all pixels, from the counts of every view."""
+    """Whether the guarantee is about all pixels, from the counts of every view."""
     counted = counted_pixels(stored.views, stored.record.calibration)
     named = stored.record.guarantee.counted
-    check(alike_records(counted, named), f"{named} stored, but by {VIEWS} it is {counted}")
+    check(alike_records(counted, named), f"stored {named}, from {VIEWS} {counted}")
     views = len(stored.record.calibration)
     return counted.words(views) if counted.masked_views else "none: every pixel counts"
 
@@ -160,7 +160,7 @@ def _scale(stored: Stored) -> str:
         and (again.lambda_b, again.batch_only) == (record.scale.shape, record.scale.batch_only),
         "units, reference or shrinkage do not follow from the descriptors and the predictor",
     )
-    check(rule.unit == record.config.unit, "the unit is not the one asked for")
+    check(rule.unit == record.config.unit, "the unit does not match the settings")
     rows = zip(views.held_out.names, views.held_out.descriptors, strict=True)
     known = {name: rule.factor(row) for name, row in rows}
     for view in (*record.calibration, *record.unlabelled):
@@ -177,7 +177,7 @@ def _other_scale(stored: Stored) -> str:
     constant = record.scale.name == "constant"
     means = np.ones(len(views.held_out)) if constant else views.held_out.field_means
     known = dict(zip(views.held_out.names, means.tolist(), strict=True))
-    check(record.scale.shape == (0 if constant else 1), "the shape does not go with the scale")
+    check(record.scale.shape == (0 if constant else 1), "the shape does not match the scale")
     for view in (*record.calibration, *record.unlabelled):
         check(
             close(view.factor, known[view.name]),
@@ -189,23 +189,26 @@ def _other_scale(stored: Stored) -> str:
 def _frozen(stored: Stored) -> str:
     """Scales were fixed first, and calibration labels used once, afterwards.
 
-    Once in the process that certified; earlier uses are named, not judged.
+    Once refers to the process that certified; earlier uses are listed and do not fail the check.
     """
     record = stored.record
     batch = sorted((*record.calibration, *record.unlabelled), key=lambda view: view.name)
     check(
         freeze_hash(record.scale, batch) == record.labels.frozen,
-        "the scales are not those that were frozen",
+        "the scales do not match the frozen ones",
     )
     ledger = record.labels.ledger
     check([e.order for e in ledger] == list(range(len(ledger))), "the ledger has gaps")
     calibrating = [entry for entry in ledger if entry.purpose == "calibration"]
     check(len(calibrating) == 1, f"calibration labels were used {len(calibrating)} times")
     (entry,) = calibrating
-    check(entry.order >= record.labels.handed_out_before, "labels came before the freeze")
+    check(
+        entry.order >= record.labels.handed_out_before,
+        "calibration labels were used before the scales were fixed",
+    )
     check(
         sorted(entry.views) == sorted(stored.scores),
-        "the labels used are not those of the calibration views",
+        "the labels used do not match the calibration views",
     )
     told = f"all {len(batch)} scales were fixed before calibration labels were used, once"
     return "; ".join(filter(None, (told, record.labels.earlier())))
@@ -221,12 +224,12 @@ def _inputs(stored: Stored) -> str:
     expected = view_marks(stored.record.training, stored.record.calibration)
     found = {name: text for name, text in stored.views.hashes.items() if name != "splats"}
     wrong = sorted(key for key in {*expected, *found} if expected.get(key) != found.get(key))
-    check(not wrong, f"{VIEWS} was computed from other photos: {listed(wrong)}")
+    check(not wrong, f"{VIEWS} was computed from different photos: {listed(wrong)}")
     return "field, views and certificate name the same model and photos"
 
 
 def _diagnostics(stored: Stored) -> str:
-    """Diagnostics are part of what a reader trusts, so they are derived again too."""
+    """Readers rely on the diagnostics, so these are recomputed too."""
     record, views = stored.record, stored.views
     cameras = {
         view.name: view.camera
@@ -236,7 +239,9 @@ def _diagnostics(stored: Stored) -> str:
     limits = SupportLimits.of(views.held_out.descriptors[rows], [cameras[n] for n in stored.scores])
     check(to_plain(limits) == to_plain(record.support), "the support limits do not match")
     test = exchangeability_test(stored.scores, cameras, record.config.seed)
-    check(test.p_value == record.exchangeability.p_value, f"p is {test.p_value}")
+    check(
+        test.p_value == record.exchangeability.p_value, f"the recomputed p-value is {test.p_value}"
+    )
     splits = estimate_by_splits(
         views,
         stored.factors,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One view as a certificate records it: in training, as a query, with its label's score.
+"""One view in a certificate: as a training view, a query view or a calibration view.
 
-Entries stand in certificate.json, columns in views.npz.
+Entries are stored in certificate.json, columns in views.npz.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from splatcert.storage.schema import column
 
 Array = NDArray[np.float64]
 MOST = 1e30
-"""Largest number that a threshold, score or factor can mean: with it, widths stay finite."""
+"""Largest allowed threshold, score or factor: up to it, widths stay finite."""
 
 
 def is_width(value: float) -> bool:
@@ -27,15 +27,15 @@ def is_width(value: float) -> bool:
 
 
 class RecordError(InputError):
-    """An entry of a certificate that can mean nothing."""
+    """An entry of a certificate with an impossible value."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingRecord:
-    """One training view: where from, and what was seen.
+    """One training view: its camera, its photograph and its numbers.
 
-    Columns are kept in views.npz: certification does not use the labels in them, other scenes
-    may learn from them.
+    Columns are stored in views.npz. Certification does not use the labels in them, but other
+    scenes may learn from them.
     """
 
     name: str
@@ -45,7 +45,7 @@ class TrainingRecord:
     image: str
     """Hash of the pixels as they were compared."""
     file: str | None
-    """Hash of the photograph's file, where there is one."""
+    """Hash of the photograph's file, if there is one."""
     descriptor: Array | None = column(None)
     field_mean: float = column(math.nan)
     oracle: Array | None = column(None)
@@ -55,7 +55,7 @@ class TrainingRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class QueryRecord:
-    """One held-out view before its label: its scale is fixed by these entries."""
+    """One held-out view before its label is used; these entries fix its scale."""
 
     name: str
     camera: Camera
@@ -75,7 +75,7 @@ class QueryRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class CalibrationRecord(QueryRecord):
-    """One calibration view with what its label gave."""
+    """One calibration view with the results of its label."""
 
     image: str
     file: str | None

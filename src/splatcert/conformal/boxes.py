@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The boxes around a rendered view, in NumPy arrays or in torch tensors alike."""
+"""The boxes around a rendered view, as NumPy arrays or torch tensors."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from splatcert.conformal.maps import MapError, Mask, view_maps
 
 # Division in the score, the product here and the residual's own subtraction round once each.
-# Four units in the last place are more than they can lose together, so that a pixel counted
-# as covered does lie in its box. It matters: 8-bit photos put many pixels exactly on the edge.
+# Four units in the last place are more than they can lose together, so a pixel counted
+# as covered does lie in its box. 8-bit photos put many pixels exactly on the edge.
 _OUTWARD = 1 + 4 * np.finfo(np.float64).eps
 # In float32 it is the multiplier and the product that round; `nextafter` covers the edges.
 _OUTWARD_FLOAT32 = 1 + 2**-21
@@ -26,14 +26,14 @@ class Flag:
 
     inside: bool
     reasons: tuple[str, ...] = ()
-    """How it differs, in words."""
+    """The ways in which it differs, in words."""
 
     def beyond(self, reason: str) -> Flag:
-        """The same with one more reason."""
+        """The same flag with one more reason."""
         return Flag(False, (*self.reasons, reason))
 
     def words(self) -> str:
-        """One sentence for people."""
+        """The flag as one sentence."""
         return (
             "in distribution" if self.inside else f"out of distribution: {'; '.join(self.reasons)}"
         )
@@ -49,13 +49,13 @@ class Boxes:
     center: Any
     """Rendered colour, [H, W, 3]."""
     half_width: Any
-    """Shared by the channels of a pixel, [H, W]; infinite where nothing is claimed."""
+    """Half-width shared by the channels of a pixel, [H, W]; infinite where nothing is claimed."""
     view_factor: float
     """a_v, the view's mean scale: the mean half-width is threshold * view_factor."""
     threshold: float
     """The calibrated multiplier q; infinite when there were too few calibration views."""
     flag: Flag | None = None
-    """Whether the camera resembles the calibration views; None where nobody has looked."""
+    """Whether the camera resembles the calibration views; None if not checked."""
 
     @classmethod
     def around(
@@ -70,7 +70,7 @@ class Boxes:
         """Float64 boxes of half-width threshold * scale (eq:deployed-interval), rounded outwards.
 
         Outside `mask` the scale is not read and nothing is claimed: boxes there are
-        unbounded. `view_factor` is the mean scale unless given.
+        unbounded. Default for `view_factor`: the mean scale.
         """
         middle = np.asarray(center, dtype=np.float64)
         if middle.ndim != 3 or not np.isfinite(middle).all():
@@ -105,7 +105,7 @@ class Boxes:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether the boxes say anything at all."""
+        """Whether the threshold is finite; otherwise no box claims anything."""
         return bool(np.isfinite(self.threshold))
 
     def clipped(self) -> tuple[Any, Any]:
@@ -127,7 +127,7 @@ class Boxes:
 
 
 def _outwards(corners: Any, towards: float) -> Any:
-    """The next number in a direction, in float32; float64 corners have room as they are."""
+    """The next float32 in a direction; float64 corners are already wide enough."""
     if str(corners.dtype) not in ("float32", "torch.float32"):
         return corners
     if isinstance(corners, np.ndarray):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """View-level conformal calibration: a score for each view, one threshold for the scene.
 
-Two nested order statistics. The inner one turns a view's pixels into its score; the outer
+There are two nested order statistics. The inner one turns a view's pixels into its score; the outer
 one turns the calibration views' scores into the threshold. Views are the statistical
 units: pixels may depend on each other in any way.
 """
@@ -47,13 +47,13 @@ def view_score(
 def view_scores(
     residual: ArrayLike, scale: ArrayLike, betas: Sequence[Level], mask: Mask | None = None
 ) -> NDArray[np.float64]:
-    """A view's score for each of several betas, [betas], by one partition of its ratios."""
+    """A view's score for each of several betas, [betas], from one partition of its ratios."""
     levels = [parse_level(beta, "beta") for beta in betas]
     return scores_of(view_maps(residual, scale, mask), levels)
 
 
 def scores_of(view: ViewMaps, betas: Sequence[Fraction]) -> NDArray[np.float64]:
-    """The scores of maps that have been checked."""
+    """The scores of a view whose maps have been checked."""
     ranks = [ceil_rank(view.pixels, 1 - beta) for beta in betas]
     return order_statistics(view.ratios(), ranks)
 
@@ -63,34 +63,34 @@ def threshold(scores: ArrayLike, alpha: Level) -> float:
 
     eq:outer-quantile   q = R_(k), k = ceil((m + 1) (1 - alpha)), or infinity if k > m
 
-    Infinity is not a failure but the truth about too few views, and comes with a
-    CalibrationTooSmall warning that says how many are missing.
+    Infinity is the correct result for too few views. It comes with a CalibrationTooSmall
+    warning that says how many are missing.
     """
     level, known = parse_level(alpha, "alpha"), np.asarray(scores, dtype=np.float64)
     if known.ndim != 1:
-        raise MapError(f"scores must be one number a view, got shape {known.shape}")
+        raise MapError(f"scores must be one number per view, got shape {known.shape}")
     if message := shortfall(known.size, level):
         warnings.warn(message, CalibrationTooSmall, stacklevel=2)
     return threshold_of(known, level)
 
 
 def threshold_of(scores: NDArray[np.float64], alpha: Fraction) -> float:
-    """The threshold without the warning, for callers that give it themselves."""
+    """The threshold without the warning, for callers that warn themselves."""
     rank = outer_rank(scores.size, alpha)
     return order_statistic(scores, rank) if rank <= scores.size else float("inf")
 
 
 def shortfall(views: int, alpha: Fraction) -> str | None:
-    """What is missing for a finite threshold, in words; None if nothing is."""
+    """What is missing for a finite threshold, in words; None if nothing is missing."""
     needed = views_needed(alpha)
     if views >= needed:
         return None
     missing = needed - views
-    reachable = f", or ask for alpha >= 1/{views + 1}" if views else ""
+    reachable = f", or use alpha >= 1/{views + 1}" if views else ""
     return (
         f"{_views(views, 'calibration ')} cannot certify alpha = {alpha}: "
         "every box is unbounded.\n"
-        f"  A finite threshold needs ceil((m + 1) * {1 - alpha}) <= m, that is m >= {needed}.\n"
+        f"  A finite threshold requires ceil((m + 1) * {1 - alpha}) <= m, that is m >= {needed}.\n"
         f"  Hold out at least {_views(missing, 'more ')}{reachable}."
     )
 
@@ -102,10 +102,10 @@ def _views(count: int, kind: str) -> str:
 def state_guarantee(
     alpha: Fraction, beta: Fraction, views: int, *, masked: bool = False, batch_only: bool = False
 ) -> str:
-    """What is promised for a new view after calibration on so many views.
+    """The guarantee for a new view after calibration on this number of views.
 
-    With masks, scores are over the pixels that count, and so is the promise. With a scale
-    that only views of one batch share (prop:equivariance), it is about views of that batch.
+    With masks, both the scores and the guarantee are about the pixels that count. With a
+    scale that only views of one batch share (prop:equivariance), it is about that batch.
     """
     if outer_rank(views, alpha) > views:
         return "none: every box is unbounded, which is true of any view and says nothing"

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Do the calibration scores look as if the order and place of the views did not matter?
+"""Test whether the calibration scores depend on the order and place of the views.
 
 The guarantee assumes that a new view is exchangeable with the calibration views. That
-cannot be proved from the scores, but it can be doubted: if scores drift along the capture,
-or neighbouring cameras have similar ones, then the views of one stretch or one corner are
-not like the rest. The guarantee is an average over views like all of those calibrated on,
-and says little about a new path that stays in such a corner.
+cannot be proved from the scores, but they can provide evidence against it. If scores drift
+along the capture, or neighbouring cameras have similar ones, then the views of one stretch
+or one corner differ from the rest. The guarantee is an average over views like all the
+calibration views, and says little about a new path that stays in such a corner.
 
 Under the null hypothesis every assignment of the scores to the views is equally likely.
 Statistics are computed from integer ranks: outliers do not dominate, and two assignments
@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from splatcert.errors import InputError
 
 NEIGHBOURS = 3
-"""Nearest cameras that a camera is compared with."""
+"""Number of nearest cameras that a camera is compared with."""
 
 _CHUNK = 256
 _Ranks = NDArray[np.int64]
@@ -42,12 +42,12 @@ class Finding:
     value: float
     """A correlation; for drift the largest cumulative sum, standardised."""
     p_value: float
-    """Of this statistic alone, not corrected for the others."""
+    """P-value of this statistic alone, not corrected for the others."""
 
 
 @dataclass(frozen=True)
 class PermutationTest:
-    """The outcome: one p-value that allows for all statistics having been tried."""
+    """The outcome: one p-value, corrected for the number of statistics."""
 
     p_value: float
     findings: tuple[Finding, ...]
@@ -57,11 +57,11 @@ class PermutationTest:
 
     @property
     def strongest(self) -> Finding:
-        """The statistic that speaks most against exchangeability."""
+        """The statistic with the strongest evidence against exchangeability."""
         return min(self.findings, key=lambda finding: finding.p_value)
 
     def in_words(self) -> str:
-        """One line for people."""
+        """The outcome in one line."""
         found = self.strongest
         return (
             f"p = {self.p_value:.2g} over {self.views} views, "
@@ -78,28 +78,28 @@ def permutation_test(
 ) -> PermutationTest:
     """Test the scores against coordinates of their views, all at once.
 
-    A coordinate with one number a view, [m], is an order such as the time of capture. Along
-    it we look for drift (the largest cumulative sum) and for successive views that are alike
-    (lag-1 correlation). One with several, [m, d], is a place such as a camera centre or a
-    viewing direction. There we look for nearest neighbours that are alike (Moran's I).
+    A coordinate with one number per view, [m], is an order such as the time of capture. Along
+    it we test for drift (the largest cumulative sum) and for similar successive views (lag-1
+    correlation). A coordinate with several, [m, d], is a place such as a camera centre or a
+    viewing direction. There we test for similar nearest neighbours (Moran's I).
 
     Every statistic gets a p-value, (1 + permutations at least as extreme) / (1 + all), and
     the smallest of them is compared with the smallest of each permutation (Westfall and
-    Young's min-p). So having tried several is paid for, no more than necessary, and the
-    result is a valid p-value for any number of views, tied scores included.
+    Young's min-p). This corrects for the number of statistics, no more than necessary, and
+    gives a valid p-value for any number of views, tied scores included.
     """
     known = np.asarray(scores, dtype=np.float64)
     if known.ndim != 1 or not known.size or np.isnan(known).any():
-        raise ExchangeabilityError("scores must be one number a view, none of them NaN")
+        raise ExchangeabilityError("scores must be one number per view, none of them NaN")
     if permutations < 1 or not coordinates:
-        raise ExchangeabilityError("a test needs at least one permutation and one coordinate")
+        raise ExchangeabilityError("a test requires at least one permutation and one coordinate")
     statistics = [
         statistic
         for name, values in coordinates.items()
         for statistic in _statistics(name, np.asarray(values, dtype=np.float64), known.size)
     ]
     ranks = centred_ranks(known)
-    # The first row is what was observed. It is one of the equally likely assignments, and
+    # The first row is the observed assignment. It is one of the equally likely ones, and
     # counting it keeps every p-value above zero and valid.
     totals = np.concatenate(
         [
@@ -136,14 +136,14 @@ def centred_ranks(scores: NDArray[np.float64]) -> _Ranks:
 
 @dataclass(frozen=True)
 class _Statistic:
-    """An integer for each assignment of ranks; the larger, the more suspicious."""
+    """An integer for each assignment of ranks; larger is stronger evidence."""
 
     coordinate: str
     name: str
     total: Callable[[_Ranks], _Ranks]
-    """Assignments [P, m] to integers [P]."""
+    """Maps assignments [P, m] to integers [P]."""
     value: Callable[[float, float], float]
-    """From such an integer and the ranks' sum of squares to something readable."""
+    """A readable value from such an integer and the ranks' sum of squares."""
 
     def readable(self, total: int, squares: int) -> float:
         return self.value(total, squares) if squares else 0.0
@@ -206,5 +206,5 @@ def _assignments(ranks: _Ranks, permutations: int, seed: int) -> Iterator[_Ranks
 
 
 def _count_as_extreme(totals: _Ranks) -> _Ranks:
-    """For each entry, how many entries are at least as large, itself included."""
+    """Number of entries at least as large as each entry, itself included."""
     return len(totals) - np.searchsorted(np.sort(totals), totals, side="left")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A guarantee for several candidates at once, so that one may be chosen afterwards.
+"""A guarantee for several candidates at once, one of which may be chosen afterwards.
 
 Candidates are scales, models or both. Each has a unit, a positive number fixed before
 anybody looks at the calibration photos, which makes the candidates' scores comparable. A
@@ -31,7 +31,7 @@ _NEIGHBOURS = 4
 
 
 class FamilyError(InputError):
-    """Candidates, units or a number of views that cannot carry a family guarantee."""
+    """Candidates, units or a number of views that do not allow a family guarantee."""
 
 
 def family_scores(scores: ArrayLike, units: ArrayLike) -> NDArray[np.float64]:
@@ -54,8 +54,8 @@ def family_scores(scores: ArrayLike, units: ArrayLike) -> NDArray[np.float64]:
 def units_from(training_scores: ArrayLike) -> NDArray[np.float64]:
     """A unit for each candidate, [K]: the median of its scores [n, K] on training photographs.
 
-    Best out of fold, and never of calibration photographs. Poor units cost width, not
-    coverage. The median is the ceil(n / 2)-th smallest score, not interpolated.
+    Use out-of-fold scores if possible, never those of calibration photographs. Poor units
+    cost width, not coverage. The median is the ceil(n / 2)-th smallest score, not interpolated.
     """
     scores = np.asarray(training_scores, dtype=np.float64)
     if scores.ndim != 2 or not scores.size:
@@ -88,11 +88,11 @@ class Member:
     threshold: float
     """Its multiplier, q c_k."""
     alone: float
-    """The multiplier of a certificate for this candidate alone: void after a choice."""
+    """Multiplier of a certificate for this candidate alone; not valid after a choice."""
 
     @property
     def price(self) -> float:
-        """What the freedom to choose costs: 0.26 is boxes 26% wider than alone."""
+        """Relative cost of the choice: 0.26 means boxes 26% wider than for this candidate alone."""
         return self.threshold / self.alone - 1 if self.alone else 0.0
 
 
@@ -119,7 +119,7 @@ class FamilyConformal:
         self._scores: NDArray[np.float64] | None = None
 
     def require_views(self, count: int) -> None:
-        """Refuse a number of calibration views that cannot carry the guarantee.
+        """Refuse a number of calibration views that is too small for the guarantee.
 
         It does not depend on the number of candidates. Call it before any expensive work;
         `conformalize` calls it too.
@@ -185,7 +185,7 @@ class FamilyConformal:
         return Boxes.around(center, scale, self.member(member).threshold, mask=mask)
 
     def guarantee(self) -> str:
-        """The promise in words, its scope and its calibration."""
+        """The guarantee in words, its scope and its calibration."""
         return (
             f"{state_family_guarantee(self.alpha, self.beta, self.names)}, "
             f"if the view is exchangeable with the {self.views} calibration views "
@@ -199,7 +199,7 @@ class FamilyConformal:
 
     def _each_row(self, residuals: Any, scales: Any, masks: Any) -> Iterator[list[float]]:
         given = (residuals, scales) if masks is None else (residuals, scales, masks)
-        # What ends early goes on as empty maps and masks, which are refused by their size.
+        # A sequence that ends early is padded with empty maps or masks, which are then refused.
         views: Iterable[Any] = zip_longest(*given, fillvalue=())
         for index, view in enumerate(views):
             residual, scale, mask = view if masks is not None else (*view, None)
@@ -212,7 +212,7 @@ class FamilyConformal:
 
 
 def state_family_guarantee(alpha: Fraction, beta: Fraction, names: Sequence[str]) -> str:
-    """What is promised for a new view, whichever candidate is used."""
+    """The guarantee for a new view, whichever candidate is used."""
     return (
         f"With probability at least {in_percent(1 - alpha)}, each of the {len(names)} candidates "
         f"({', '.join(names)}) has at least {in_percent(1 - beta)} of the pixels of a new view "

@@ -11,7 +11,7 @@ from splatcert.errors import InputError
 
 Level = str | int | float | Fraction | Decimal
 
-# Bounded in every part, so that no text from a file can ask for a gigantic integer.
+# Every part is bounded, so that no text from a file can produce a huge integer.
 _NUMBER = re.compile(
     r"([+-]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:e[+-]?\d{1,3})?(?:/\d{1,40})?)(%?)"
 )
@@ -19,15 +19,15 @@ _FINEST_PERCENT = 3
 
 
 class LevelError(InputError):
-    """A level that cannot be read, or is no probability strictly between 0 and 1."""
+    """A level that cannot be read, or does not lie strictly between 0 and 1."""
 
 
 def parse_level(value: Level, name: str) -> Fraction:
     """The fraction a level stands for: "0.1", "1/10", "10%" and 0.1 are all 1/10.
 
     A float is read as the shortest decimal that prints like it. The binary number it
-    stores is another one (0.1 is stored as 0.1000000000000000055...), and a rank computed
-    from that can be off by one.
+    stores differs (0.1 is stored as 0.1000000000000000055...), and a rank computed from
+    that can be off by one.
     """
     level = value if isinstance(value, Fraction) else _read(value, name)
     if not 0 < level < 1:
@@ -44,13 +44,11 @@ def _read(value: Level, name: str) -> Fraction:
             return Fraction(number) / (100 if percent else 1)
         except (ValueError, ZeroDivisionError):
             pass
-    raise LevelError(
-        f"{name} is not a number: {value!r}.\n  Write it as 0.1, 1/10 or 10%, whichever you like."
-    )
+    raise LevelError(f"{name} is not a number: {value!r}.\n  Write it as 0.1, 1/10 or 10%.")
 
 
 def in_percent(level: Fraction) -> str:
-    """A level in words: "90%", "99.5%", or the fraction itself if per cent would round it."""
+    """A level in words: "90%", "99.5%", or the fraction itself if a percentage would round it."""
     for digits in range(_FINEST_PERCENT + 1):
         if (level * 100 * 10**digits).denominator == 1:
             return f"{float(level * 100):.{digits}f}%"

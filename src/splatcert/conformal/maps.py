@@ -21,16 +21,16 @@ _MISSING: Any = object()
 
 
 class MapError(InputError):
-    """A residual, scale or mask that no score can be computed from."""
+    """A residual, scale or mask that does not allow a score."""
 
 
 def rgb_residual(image: ArrayLike, center: ArrayLike) -> NDArray[np.float64]:
-    """How far the photo is from the centre of the boxes: the largest channel counts.
+    """Distance of the photo from the centre of the boxes: the largest over the channels.
 
     eq:linf-residual   r_vp = max over c of |Y_vpc - mu_vpc|
 
-    [H, W, C] twice to [H, W]. A pixel lies in its box if and only if this is at most the
-    half-width. `center` must be what the boxes will be put around: clamp a render first.
+    Maps two arrays [H, W, C] to [H, W]. A pixel lies in its box if and only if this is at most
+    the half-width. `center` must be the centre of the boxes: clamp a render first.
     """
     photo, centre = np.asarray(image, dtype=np.float64), np.asarray(center, dtype=np.float64)
     if photo.shape != centre.shape or photo.ndim != 3:
@@ -44,8 +44,8 @@ def rgb_residual(image: ArrayLike, center: ArrayLike) -> NDArray[np.float64]:
 class ViewMaps:
     """One view's residual and scale on the pixels that count (P_v), checked.
 
-    The scale may be one number for the whole view. Outside the mask nothing is looked at:
-    zeros and NaN there do no harm.
+    The scale may be one number for the whole view. Values outside the mask are ignored, so
+    zeros and NaN are allowed there.
     """
 
     residual: NDArray[np.float64]
@@ -53,14 +53,14 @@ class ViewMaps:
 
     @property
     def pixels(self) -> int:
-        """How many pixels count (n_v)."""
+        """Number of pixels that count (n_v)."""
         return self.residual.size
 
     def ratios(self) -> NDArray[np.float64]:
         """Residual over scale at every pixel that counts, [n_v].
 
-        The one expression that scores, thresholds and coverage are all computed from, so
-        that rounding cannot set them against each other.
+        Scores, thresholds and coverage are all computed from this one expression, so that
+        rounding cannot make them disagree.
         """
         with np.errstate(over="ignore"):
             return self.residual / self.scale
@@ -73,8 +73,8 @@ def view_maps(
     r, s = np.asarray(residual), np.asarray(scale)
     if r.ndim not in (1, 2):
         raise MapError(
-            f"{where}residual must be one number a pixel, [H, W], got {r.shape}.\n"
-            "  Of RGB differences take the largest channel: rgb_residual does."
+            f"{where}residual must be one number per pixel, [H, W], got {r.shape}.\n"
+            "  For RGB differences, use the largest channel (see rgb_residual)."
         )
     s = np.broadcast_to(s, r.shape) if s.ndim == 0 else s
     if s.shape != r.shape:
@@ -90,7 +90,7 @@ def each_view(
     scales: Iterable[ArrayLike],
     masks: Iterable[Mask | None] | None = None,
 ) -> Iterator[ViewMaps]:
-    """The maps of one view after another, checked; no two need be in memory together."""
+    """Checked maps, one view after another; only one view need be in memory at a time."""
     if masks is None:
         rows = ((*row, None) for row in zip_longest(residuals, scales, fillvalue=_MISSING))
     else:
@@ -98,7 +98,7 @@ def each_view(
     for index, (residual, scale, mask) in enumerate(rows):
         found = zip(("residuals", "scales", "masks"), (residual, scale, mask), strict=True)
         if short := [name for name, item in found if item is _MISSING]:
-            raise MapError(f"{' and '.join(short)} end after {index} views, the others go on")
+            raise MapError(f"{' and '.join(short)} end after {index} views, before the others")
         yield view_maps(residual, scale, mask, where=f"view {index}: ")
 
 
@@ -111,7 +111,7 @@ def _counted(mask: Mask | None, shape: tuple[int, ...], where: str) -> Mask:
         )
     if not counted.any():
         raise MapError(
-            f"{where}no pixel counts: of {counted.size} pixels the mask keeps none.\n"
+            f"{where}no pixel counts: none of {counted.size} pixels is inside the mask.\n"
             "  A view without pixels has no score. Leave it out, or check its mask."
         )
     return counted
@@ -160,9 +160,9 @@ def measure_coverage(
     beta: Level,
     masks: Iterable[Mask | None] | None = None,
 ) -> Coverage:
-    """Count what boxes of half-width multiplier * scale cover, one view at a time.
+    """Count the pixels that boxes of half-width multiplier * scale cover, view by view.
 
-    Any multiplier will do: View-CP's threshold, the pooled one, or a native reading.
+    Any multiplier works: View-CP's threshold, the pooled one, or a native multiplier.
     """
     level = parse_level(beta, "beta")
     inside, pixels, covered, widths = 0, 0, 0, []
@@ -172,7 +172,7 @@ def measure_coverage(
         covered += is_covered(count, view.pixels, level)
         widths.append(multiplier * float(view.scale.mean()))
     if not widths:
-        raise MapError("no view was given: coverage of nothing is not a number")
+        raise MapError("no view was given, so there is no coverage to measure")
     return Coverage(len(widths), covered, pixels, inside, sum(widths) / len(widths))
 
 
@@ -182,5 +182,5 @@ def covered_pixels(view: ViewMaps, multiplier: float) -> int:
 
 
 def is_covered(inside: int, pixels: int, beta: Fraction) -> bool:
-    """Whether a view with so many pixels inside is a success (eq:view-event)."""
+    """Whether a view with this number of pixels inside is covered (eq:view-event)."""
     return inside >= ceil_rank(pixels, 1 - beta)

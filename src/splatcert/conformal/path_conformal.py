@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A guarantee for camera paths: pixels in a view, views in a stretch, stretches.
+"""A guarantee for camera paths: for pixels in a view, views in a stretch, and stretches.
 
-The view-level guarantee, one level up. A stretch is a run of consecutive views and the
-statistical unit: its views may depend on each other in any way, as neighbours on a path do.
+It is the view-level guarantee, one level up. The statistical unit is a stretch, a run of
+consecutive views. These may depend on each other in any way, as neighbours on a path do.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from splatcert.errors import InputError
 
 
 class PathError(InputError):
-    """A gamma, stretch length or number of photographs that cannot carry a path guarantee."""
+    """A gamma, stretch length or number of photographs that does not allow a path guarantee."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +36,14 @@ class Stretches:
     runs: tuple[tuple[str, ...], ...]
     """Names of the photographs of each stretch, in capture order."""
     dropped: tuple[str, ...]
-    """Photographs at the end that do not fill a stretch: they do not calibrate."""
+    """Photographs at the end that do not fill a stretch and are not used to calibrate."""
 
 
 def stretches_of(names_in_order: Sequence[str], length: int) -> Stretches:
     """Runs of `length` consecutive held-out photographs; the remainder at the end is dropped.
 
     Runs do not overlap: two that share a photograph resemble each other more than a new
-    stretch resembles either. If photographs come in separate blocks, cut each block by itself.
+    stretch resembles either. If photographs come in separate blocks, cut each separately.
     """
     whole = len(names_in_order) // _checked_length(length) * length
     runs = tuple(tuple(names_in_order[at : at + length]) for at in range(0, whole, length))
@@ -68,7 +68,7 @@ def path_threshold(stretch_scores: ArrayLike, alpha: Level) -> float:
     """The multiplier that covers a new stretch with probability at least 1 - alpha.
 
     q = S_(k), k = ceil((m + 1) (1 - alpha)), of the scores S of m calibration stretches.
-    Too few stretches for a finite threshold are refused.
+    Raises an error if there are too few stretches for a finite threshold.
     """
     level, scores = parse_level(alpha, "alpha"), np.asarray(stretch_scores, dtype=np.float64)
     if scores.ndim != 1:
@@ -106,14 +106,14 @@ class PathConformal:
         self._scores: NDArray[np.float64] | None = None
 
     def require_photographs(self, count: int) -> None:
-        """Refuse a number of held-out photographs that cannot carry the guarantee.
+        """Refuse a number of held-out photographs that is too small for the guarantee.
 
         Call it before any expensive work; `conformalize` calls it too.
         """
         stretches, needed = count // self.length, views_needed(self.alpha)
         if stretches >= needed:
             return
-        # Stretches so short that gamma allows no miss in them are not worth proposing.
+        # Do not propose stretches so short that gamma allows no miss in them.
         shorter = f", use stretches of at most {count // needed} views"
         raise PathError(
             f"{count} held-out photographs make {stretches} stretches of {self.length}, "
@@ -174,7 +174,7 @@ class PathConformal:
         return Boxes.around(center, scale, self.threshold, mask=mask)
 
     def guarantee(self) -> str:
-        """The promise in words, its scope and its calibration."""
+        """The guarantee in words, its scope and its calibration."""
         m, left = self.stretches, self.view_scores.size % self.length
         unused = f", the last {left} of {self.view_scores.size} views not used" if left else ""
         return (
@@ -190,12 +190,12 @@ class PathConformal:
 
     @property
     def _shortest(self) -> int:
-        """Views that a stretch must have for gamma to mean anything."""
+        """Smallest number of views in a stretch at which gamma allows a miss."""
         return ceil(1 / self.gamma) if self.gamma else 2
 
 
 def state_path_guarantee(alpha: Fraction, beta: Fraction, gamma: Fraction, length: int) -> str:
-    """What is promised for a new stretch, in whole views."""
+    """The guarantee for a new stretch, in whole views."""
     covered = ceil_rank(length, 1 - gamma)
     views = f"all {length}" if covered == length else f"at least {covered} of the {length}"
     return (
@@ -205,7 +205,7 @@ def state_path_guarantee(alpha: Fraction, beta: Fraction, gamma: Fraction, lengt
 
 
 def _parse_gamma(gamma: Level) -> Fraction:
-    """A share of views; unlike other levels it may be 0, which asks for every view."""
+    """A share of views; unlike other levels it may be 0, which requires every view."""
     none = re.fullmatch(r"0+(\.0*)?%?", str(gamma).strip())
     return Fraction(0) if none else parse_level(gamma, "gamma")
 

@@ -33,12 +33,12 @@ def pooled_threshold(
     """Pixel-pooled conformal prediction: one order statistic over all calibration pixels.
 
     The ceil((n + 1) (1 - beta))-th smallest ratio r / s among the n pixels of all views
-    together; infinity, with a warning, if that rank exceeds n. Exact, with one view's
-    pixels in memory at a time: the sequences, which may load lazily, are read four times.
+    together; infinity, with a warning, if that rank exceeds n. The result is exact, with one
+    view's pixels in memory at a time: the sequences, which may load lazily, are read four times.
     """
     level = parse_level(beta, "beta")
     if any(isinstance(given, Iterator) for given in (residuals, scales, masks)):
-        raise MapError("pooling reads the views four times: give sequences, not iterators")
+        raise MapError("pooling reads the views four times: pass sequences, not iterators")
     pool = Pool(lambda: (view.ratios() for view in each_view(residuals, scales, masks)))
     rank = ceil_rank(pool.size + 1, 1 - level)
     if rank <= pool.size:
@@ -49,19 +49,19 @@ def pooled_threshold(
 
 
 class Pool:
-    """Numbers >= 0 that are read again for each digit instead of being kept.
+    """Non-negative numbers that are read again for each digit instead of being stored.
 
-    A non-negative float64 sorts as its bit pattern does. Read as four digits to the base
+    Non-negative float64 numbers sort as their bit patterns do. Read as four digits in base
     65,536, the k-th smallest number is found digit by digit from the left: count how often
     each digit occurs among the numbers that begin like the answer, and step to the one in
-    which rank k falls. Four readings, half a megabyte, no rounding.
+    which rank k falls. This takes four passes and half a megabyte, and never rounds.
     """
 
     def __init__(self, read: Callable[[], Iterable[NDArray[np.float64]]]) -> None:
         self._read = read
         self._leading = self._count(known=0, digit=0)
         self.size = int(self._leading.sum())
-        """How many numbers there are."""
+        """Number of values."""
 
     def order_statistic(self, rank: int) -> float:
         """The rank-th smallest number, counted from 1."""
@@ -81,7 +81,7 @@ class Pool:
         shift = 64 - _BITS * (digit + 1)
         counts = np.zeros(1 << _BITS, dtype=np.int64)
         for values in self._read():
-            # Adding zero makes the one negative pattern that equals zero, -0.0, positive.
+            # Adding zero turns -0.0, the one zero with a negative pattern, into +0.0.
             patterns = (values + 0.0).view(np.uint64)
             if digit:
                 patterns = patterns[patterns >> np.uint64(shift + _BITS) == np.uint64(known)]
@@ -91,11 +91,11 @@ class Pool:
 
 
 def native_multiplier(reading: Literal["gaussian", "residual"], beta: Level) -> float:
-    """What to multiply a published map by if it is taken at its word.
+    """The multiplier of a published map that is used as published, without calibration.
 
     A map read as the standard deviation of a Gaussian gets the two-sided normal quantile
-    for a fraction 1 - beta; one read as the residual itself gets 1. No photo has been asked,
-    and no coverage follows.
+    for a fraction 1 - beta; one read as the residual itself gets 1. No photo is used, so no
+    coverage is guaranteed.
     """
     level = parse_level(beta, "beta")
     if reading == "gaussian":

@@ -28,7 +28,7 @@ def ceil_rank(count: int, level: Fraction) -> int:
     In floating point, ceil(150 * (1 - 0.18)) is 124 although 150 * 0.82 is 123.
     """
     if not isinstance(level, Fraction):
-        raise TypeError(f"an exact rank needs a Fraction, got {level!r}: see parse_level")
+        raise TypeError(f"an exact rank requires a Fraction, got {level!r}: see parse_level")
     return math.ceil(count * level)
 
 
@@ -37,7 +37,7 @@ def outer_rank(views: int, alpha: Fraction) -> int:
 
     eq:outer-quantile   k = ceil((m + 1) (1 - alpha))
 
-    A rank above m means that m views cannot carry the guarantee at any finite width.
+    A rank above m means that m views do not give the guarantee at any finite width.
     """
     return ceil_rank(views + 1, 1 - alpha)
 
@@ -51,7 +51,7 @@ def views_needed(alpha: Fraction) -> int:
 
 
 def order_statistics(values: ArrayLike, ranks: Sequence[int]) -> NDArray[np.float64]:
-    """The rank-th smallest values for several ranks, counted from 1, by one partition."""
+    """The rank-th smallest values for several ranks, counted from 1, from one partition."""
     flat = np.asarray(values, dtype=np.float64).ravel()
     if np.isnan(flat).any():
         raise RankError(f"{np.isnan(flat).sum()} of {flat.size} values are NaN and have no rank")
@@ -67,7 +67,7 @@ def order_statistic(values: ArrayLike, rank: int) -> float:
 
 
 def rank_correlation(x: ArrayLike, y: ArrayLike) -> float:
-    """Spearman's correlation; zero where one of the two does not vary."""
+    """Spearman's correlation; zero if one of the two does not vary."""
     a, b = rankdata(np.asarray(x).ravel()), rankdata(np.asarray(y).ravel())
     a, b = a - a.mean(), b - b.mean()
     size = float(np.sqrt((a @ a) * (b @ b)))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The threshold by another road: conformal risk control of the loss "this view fell short".
+"""The threshold, independently: conformal risk control of the loss "this view fell short".
 
 A verifier that repeats a computation repeats its mistakes. So this module shares no code
-with the calibration, works on Python numbers only, and starts from another theorem
+with the calibration, works on Python numbers only, and starts from a different theorem
 (Angelopoulos et al., Conformal Risk Control, 2024), which for this loss gives the same
 threshold.
 """
@@ -22,8 +22,8 @@ def risk_control_threshold(scores: Iterable[float], alpha: Number) -> float:
 
         n/(n+1) * Rhat(q) + 1/(n+1) <= alpha,    Rhat(q) = mean of 1{score > q}
 
-    The risk is a step function that falls at scores only, so only they are tried; infinity
-    if none will do.
+    The risk is a step function that falls at scores only, so only they are tried. The result
+    is infinity if none of them is large enough.
     """
     level, ordered = Fraction(str(alpha)), sorted(float(score) for score in scores)
     if any(map(math.isnan, ordered)):

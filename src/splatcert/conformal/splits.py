@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Repeated calibration/test splits: a diagnostic of coverage and width, never the guarantee.
 
-Splits reuse the same views, so their scatter says how much the draw of the calibration
-views matters, and nothing about new scenes.
+Splits reuse the same views, so their spread shows how much the choice of calibration views
+matters, and nothing about new scenes.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ def draw_splits(views: int, calibration: int, count: int = 200, seed: int = 0) -
     if not 1 <= calibration < views:
         raise SplitError(
             f"{calibration} calibration views of {views} leave no test view.\n"
-            f"  A split estimate needs at least {calibration + 1} held-out views."
+            f"  A split estimate requires at least {calibration + 1} held-out views."
         )
     if count < 1:
-        raise SplitError(f"at least one split is needed, got {count}")
+        raise SplitError(f"at least one split is required, got {count}")
     generator = np.random.Generator(np.random.PCG64(seed))
     splits = np.zeros((count, views), dtype=bool)
     for split in splits:
@@ -85,11 +85,11 @@ class SplitEstimate:
 def estimate(
     oracle: ArrayLike, factor: ArrayLike, alpha: Level, splits: NDArray[np.bool_]
 ) -> SplitEstimate:
-    """Calibrate and test on every split, from one number a view instead of its pixels.
+    """Calibrate and test on every split, from one number per view instead of its pixels.
 
     With a shape of mean one, a view's score is a*_v / a_v (eq:ratio-identity) and its mean
-    half-width is q a_v. So the oracle factor at the shape, [V], and the factor used, [V],
-    are all that is needed. The constant scale is the oracle at the flat shape with factor one.
+    half-width is q a_v. So only the oracle factor at the shape, [V], and the factor used,
+    [V], are needed. The constant scale is the oracle at the flat shape with factor one.
     """
     difficulty, used = np.asarray(oracle, dtype=np.float64), np.asarray(factor, dtype=np.float64)
     if not (difficulty >= 0).all():
@@ -110,7 +110,7 @@ def evaluate_splits(
     splits: NDArray[np.bool_],
     test: NDArray[np.bool_] | None = None,
 ) -> SplitEstimate:
-    """The same for any scale map, from its view scores and its mean in each view, [V] each.
+    """Calibrate and test any scale map on every split, from its score and mean per view, [V] each.
 
     A view's mean half-width is q times the mean of its scale. Views that do not calibrate
     are test views unless `test`, [count, V], names some of them.
@@ -138,7 +138,7 @@ def saving(width: float, constant_width: float) -> float:
 def split_thresholds(
     scores: NDArray[np.float64], alpha: Fraction, splits: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """Each split's threshold: the score at which it has counted its k-th calibration view."""
+    """Each split's threshold: the k-th smallest score of its calibration views."""
     order = np.argsort(scores, kind="stable")
     counted = np.cumsum(splits[:, order], axis=1)
     sizes, which = np.unique(counted[:, -1], return_inverse=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""View-CP for any positive uncertainty map: conformalize once, then ask for boxes."""
+"""View-CP for any positive uncertainty map: conformalize once, then predict boxes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from splatcert.errors import InputError
 
 
 class CallOrderError(InputError):
-    """A step asked for before the one it needs, or for a second time."""
+    """A step called before the one it depends on, or called twice."""
 
 
 class ViewConformal:
@@ -35,11 +35,11 @@ class ViewConformal:
         conformal.conformalize(residuals, scales)
         boxes = conformal.predict_interval(center, scale)
 
-    The scales may come from anywhere, as long as they were fixed before the calibration
-    photos were looked at. A poor map costs width, never coverage (cor:transfer).
+    The scales may come from any source, as long as they were fixed before anybody looked at
+    the calibration photos. A poor map costs width, never coverage (cor:transfer).
 
     `alpha` and `beta` may also be sequences: all pairs are calibrated in one pass over the
-    pixels. Each pair's guarantee holds by itself, for a pair chosen before looking at
+    pixels. Each pair's guarantee holds separately, for a pair chosen before looking at
     the widths.
     """
 
@@ -56,9 +56,9 @@ class ViewConformal:
         scales: Iterable[ArrayLike],
         masks: Iterable[Mask | None] | None = None,
     ) -> ViewConformal:
-        """Score the calibration views, one [H, W] map of each kind a view.
+        """Score the calibration views: one [H, W] map of each kind per view.
 
-        Iterators are welcome: one view is in memory at a time. Where a mask is False, the
+        Iterators work too, with one view in memory at a time. Where a mask is False, the
         pixel does not count.
         """
         if self._scores is not None:
@@ -85,13 +85,13 @@ class ViewConformal:
 
     @property
     def thresholds(self) -> dict[tuple[Fraction, Fraction], float]:
-        """The threshold of every pair (alpha, beta); infinite where views are missing."""
+        """The threshold of every pair (alpha, beta); infinite where there are too few views."""
         columns = zip(self.betas, self._known_scores().T, strict=True)
         return {(a, b): threshold_of(scores, a) for b, scores in columns for a in self.alphas}
 
     @property
     def threshold(self) -> float:
-        """The threshold, if there is one pair of levels."""
+        """The threshold, if there is only one pair of levels."""
         return self.thresholds[self._pair(None, None)]
 
     def predict_interval(
@@ -122,14 +122,14 @@ class ViewConformal:
     ) -> Coverage:
         """Coverage and width on labelled views that took no part in calibration.
 
-        A measurement, not the guarantee: on few views it scatters widely about it.
+        A measurement, not the guarantee: on few views it varies widely.
         """
         thresholds = self.thresholds
         pair = self._pair(alpha, beta)
         return measure_coverage(residuals, scales, thresholds[pair], pair[1], masks)
 
     def guarantee(self, *, alpha: Level | None = None, beta: Level | None = None) -> str:
-        """What has been promised, and on which views' word."""
+        """The guarantee in words, and how it was calibrated."""
         views, (a, b) = self.views, self._pair(alpha, beta)
         return f"{state_guarantee(a, b, views)} ({state_calibration(a, views)})"
 
@@ -140,7 +140,7 @@ class ViewConformal:
         if self._scores is None:
             raise CallOrderError(
                 "there is no threshold yet: call conformalize(residuals, scales) first,\n"
-                "  with the maps of held-out views whose photos nothing else has used."
+                "  with the maps of held-out views whose photos were not used for anything else."
             )
         return self._scores
 
@@ -152,7 +152,7 @@ def _levels(given: Level | Sequence[Level], name: str) -> tuple[Fraction, ...]:
     several = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
     levels = tuple(parse_level(level, name) for level in several)
     if not levels or len(set(levels)) < len(levels):
-        raise LevelError(f"{name} needs one level or several different ones, got {given!r}")
+        raise LevelError(f"{name} must be one level or several different ones, got {given!r}")
     return levels
 
 

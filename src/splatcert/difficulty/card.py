@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A predictor's card: what it was learned from, and how it did on scenes it had not seen."""
+"""A predictor's card: its training scenes, and its performance on scenes left out."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def card_of(
     choice: tuple[LeftOut, Fraction],
     config: LearnConfig,
 ) -> dict[str, Any]:
-    """What the predictor was learned from, and how it did on scenes it had not seen."""
+    """The card: training scenes, and performance on scenes left out."""
     chosen, lambda_a = choice
     tried, column = shapes[chosen.shape], LAMBDA_GRID.index(lambda_a)
     rows = [_card_row(source, k, chosen, lambda_a) for k, source in enumerate(sources)]
@@ -59,7 +59,7 @@ def card_of(
 
 
 def _card_row(source: Source, at: int, chosen: LeftOut, lambda_a: Fraction) -> dict[str, Any]:
-    """One scene, predicted without it: rank correlation and what each factor saves."""
+    """One scene when left out: rank correlation and the saving of each factor."""
     factor = chosen.factor(at, lambda_a)
     oracle = source.oracle[:, chosen.shape]
     return {
@@ -79,7 +79,7 @@ def _card_row(source: Source, at: int, chosen: LeftOut, lambda_a: Fraction) -> d
 
 
 def _table_hash(source: Source) -> str:
-    """SHA-256 of the numbers that were learned from."""
+    """SHA-256 of the numbers that the predictor was learned from."""
     digest = hashlib.sha256()
     for array in (source.features, source.oracle, source.prior):
         digest.update(np.ascontiguousarray(array).tobytes())

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The descriptor z_v of a view: 24 numbers that need no label, named, in the paper's order.
+"""The descriptor z_v of a view: 24 named numbers in the paper's order that need no label.
 
-Five say where the camera stands among the training cameras, eight what the picture looks
-like, nine how well the visible Gaussians were observed, two what the residuals of training
-suggest. Their names are the schema by which a predictor and a scene are matched.
+Five describe where the camera is among the training cameras, eight the picture, nine how well
+the visible Gaussians were observed, and two the training residuals. Their names are the
+schema by which a predictor and a scene are matched.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from splatcert.camera import Camera
 from splatcert.errors import InputError
 
 NEIGHBOURS = 5
-"""Training cameras that make a camera's neighbourhood."""
+"""Number of training cameras in a camera's neighbourhood."""
 DENSITY_REACH = 2.0
 """Radius of `g_dens`, in median distances of a training camera to its neighbours."""
 EPSILON0 = 1e-3
@@ -31,7 +31,7 @@ class DescriptorError(InputError):
 
 
 class SchemaError(InputError):
-    """Features other than the ones this program computes."""
+    """Features that differ from those this program computes."""
 
 
 class Feature(NamedTuple):
@@ -71,25 +71,25 @@ FEATURE_NAMES = tuple(feature.name for feature in FEATURES)
 
 
 def check_schema(found: Sequence[str], where: str) -> None:
-    """Refuse features that are not ours, naming the first entry that differs."""
+    """Refuse features that differ from ours, naming the first that differs."""
     ours = FEATURE_NAMES
     for entry, (theirs, expected) in enumerate(zip(found, ours, strict=False), 1):
         if theirs != expected:
             raise SchemaError(
                 f"{where}: feature {entry} is {theirs!r}, this program computes {expected!r}.\n"
-                "  It was made by another version; make it again with this one."
+                "  It was made by a different version; make it again with this one."
             )
     if len(found) != len(ours):
         missing, extra = ours[len(found) :], tuple(found[len(ours) :])
         what = f"{missing[0]!r} is missing" if missing else f"{extra[0]!r} is unknown here"
         raise SchemaError(
             f"{where}: it has {len(found)} features, this program computes {len(ours)}: {what}.\n"
-            "  It was made by another version; make it again with this one."
+            "  It was made by a different version; make it again with this one."
         )
 
 
 class _Cameras(NamedTuple):
-    """Some training cameras, ready to be neighbours."""
+    """Some training cameras, prepared for the search of neighbours."""
 
     centres: NDArray[np.float64]
     """[T, 3]."""
@@ -106,11 +106,11 @@ class CameraGeometry:
         centres = np.array([camera.centre for camera in cameras]).reshape(-1, 3)
         axes = np.array([camera.forward for camera in cameras]).reshape(-1, 3)
         if not len(centres):
-            raise DescriptorError("a view is described by its training cameras; there are none")
+            raise DescriptorError("there are no training cameras to describe a view by")
         if not (np.isfinite(extent) and extent > 0):
             raise DescriptorError(
-                f"the scene's extent is {extent}: all training cameras stand at one point.\n"
-                "  Views of a scene need a camera that moves."
+                f"the scene's extent is {extent}: all training cameras are at one point.\n"
+                "  The photographs must be taken from different places."
             )
         self.centres, self.axes, self.extent = centres, axes, float(extent)
         self._left: dict[bytes, _Cameras] = {}
@@ -139,14 +139,14 @@ class CameraGeometry:
         )
 
     def _without(self, exclude: NDArray[np.bool_] | None) -> _Cameras:
-        """The cameras left, with the reach that they have among themselves; made once."""
+        """The remaining cameras with their own reach; computed once."""
         key = b"" if exclude is None else np.asarray(exclude, dtype=bool).tobytes()
         if key not in self._left:
             kept = ~np.asarray(np.zeros(len(self)) if exclude is None else exclude, dtype=bool)
             if kept.shape != (len(self),) or not kept.any():
                 raise DescriptorError(
-                    f"{int(kept.sum())} of {len(self)} training cameras are left "
-                    "to describe a view by"
+                    f"{int(kept.sum())} of {len(self)} training cameras are left, "
+                    "too few to describe a view"
                 )
             centres = self.centres[kept]
             self._left[key] = _Cameras(centres, self.axes[kept], _reach(centres))
@@ -166,7 +166,7 @@ def assemble(
     moments: Sequence[float],
     extent: float,
 ) -> NDArray[np.float64]:
-    """The descriptor, [24], from what cameras and maps say.
+    """The descriptor, [24], from the statistics of cameras and maps.
 
     `geometry` holds the five g_ features; `statistics` the mean, 10th and 50th percentile of
     opacity, slope, log exposure, angle and spread; `moments` the mean and deviation of depth
@@ -183,7 +183,7 @@ def assemble(
     bad = [FEATURE_NAMES[k] for k in np.flatnonzero(~np.isfinite(descriptor))]
     if bad:
         raise DescriptorError(
-            f"{bad[0]} of a view is not finite: a Gaussian carries a value that is not.\n"
+            f"{bad[0]} of a view is not finite, because a value of a Gaussian is not.\n"
             "  Check the model and its residual field."
         )
     return descriptor

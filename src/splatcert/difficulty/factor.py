@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The scale before calibration, s = a * b~ (eq:scale): a view's factor times its shape.
 
-Written in operators that NumPy arrays and torch tensors share, so that tables and the
-renderer use the same few lines. Numbers keep their type and precision.
+It uses only operators that NumPy arrays and torch tensors share, so that tables and the
+renderer use the same code. Numbers keep their type and precision.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class ScaleError(InputError):
 
 
 def shape(field_map: Values, lambda_b: Fraction | float) -> Values:
-    """Where a view is hard, relative to itself: [H, W] with mean one.
+    """The relative difficulty within a view: [H, W] with mean one.
 
     eq:shrinkage   b~ = (1 - lambda_b) + lambda_b * b / mean(b)
 
@@ -36,7 +36,7 @@ def shape(field_map: Values, lambda_b: Fraction | float) -> Values:
 
 
 def view_factor(raw: Values, unit: float, lambda_a: Fraction | float) -> Values:
-    """How hard a view is as a whole, from its raw prediction.
+    """The difficulty of a view as a whole, from its raw prediction.
 
     eq:shrinkage   a = (1 - lambda_a) + lambda_a * raw / unit
 
@@ -47,7 +47,7 @@ def view_factor(raw: Values, unit: float, lambda_a: Fraction | float) -> Values:
 
 
 def unit_of(raw: Iterable[float]) -> float:
-    """Mean of positive raw predictions, rounded once: no order of views changes a bit of it."""
+    """Mean of positive raw predictions, rounded once, so the order of views does not matter."""
     values = [float(value) for value in raw]
     if not values or not all(0 < value < math.inf for value in values):
         raise ScaleError(f"raw view predictions must be positive and finite, got {values[:5]}")
@@ -55,14 +55,14 @@ def unit_of(raw: Iterable[float]) -> float:
 
 
 def shrink(values: Values, unit: Any, weight: Fraction | float) -> Values:
-    """Values in units of `unit`, pulled towards one: weight 0 gives one, weight 1 no pull.
+    """Values in units of `unit`, shrunk towards one: weight 0 gives one, weight 1 no shrinkage.
 
     With one unit for a whole scene this also normalises other methods' maps
-    (eq:baseline-normalization), and keeps what they say across views.
+    (eq:baseline-normalization), and keeps their differences between views.
     """
     kept = float(weight)
     if not 0 <= kept <= 1:
-        raise ScaleError(f"a shrinkage lies in [0, 1], got {weight}")
+        raise ScaleError(f"a shrinkage must lie in [0, 1], got {weight}")
     if not 0 < unit < math.inf:
         raise ScaleError(f"the unit of a scale must be positive and finite, got {unit}")
     numbers: Any = values

@@ -2,8 +2,8 @@
 """Learning the view predictor on source scenes (alg:vscp, phase 1).
 
 The target is log a*, the smallest factor a view needs at the shape that will be deployed,
-centred within its scene. What is learned is how it departs from the magnitude of the residual
-field, or from a constant, as the prior says; a ridge penalty draws towards that. Penalty and
+centred within its scene. The weights model its deviation from the prior, which is the magnitude
+of the residual field or a constant; a ridge penalty shrinks towards the prior. Penalty and
 shrinkages are chosen together, by the width of calibrated boxes on scenes left out. The paper
 chooses the penalty by rank correlation with the target (`penalty = "rank"`).
 """
@@ -37,29 +37,29 @@ if TYPE_CHECKING:
 
 RIDGES = (0.1, 1.0, 10.0, 100.0, 1000.0)
 AS_NARROW = 0.005
-"""Difference between relative widths that counts as none when a penalty is chosen."""
+"""Relative widths that differ by less count as equal when a penalty is chosen."""
 
 
 @dataclass(frozen=True, eq=False)
 class LeftOut:
-    """Log factors of all views at one shape and penalty, each predicted without its own part."""
+    """Log factors of all views at one shape and penalty, each view's part left out."""
 
     shape: int
     ridge: float
     logs: tuple[Array, ...]
-    """By source, [n] each."""
+    """Log factors by source, [n] each."""
     rank: float
     """Mean rank correlation with the target."""
     widths: tuple[float, ...]
-    """Width over that of the constant scale, mean over scenes, at each lambda_a.
+    """Width relative to the constant scale, mean over scenes, at each lambda_a.
 
-    Every choice is scored once on the whole pool: a mean of per-scene minima could fall
-    between grid points.
+    Every choice is scored once on all scenes: a mean of per-scene minima could fall between
+    grid points.
     """
 
     @classmethod
     def of(cls, sources: Sequence[Source], shape: int, ridge: float) -> LeftOut:
-        """Predict every part without itself, and see how well that does."""
+        """Predict every part without itself, and measure how well that works."""
         logs = _predict_left_out(sources, shape, ridge)
         pairs = list(zip(logs, sources, strict=True))
         ranks = [rank_correlation(log, source.target(shape)) for log, source in pairs]
@@ -75,7 +75,7 @@ class LeftOut:
 
 
 def try_all(sources: Sequence[Source]) -> list[list[LeftOut]]:
-    """Every shape of the grid with every penalty, each view predicted without its own part."""
+    """Every shape of the grid with every penalty, each view predicted with its part left out."""
     shapes = range(len(LAMBDA_GRID))
     return [[LeftOut.of(sources, shape, ridge) for ridge in RIDGES] for shape in shapes]
 
@@ -92,7 +92,7 @@ def fit_predictor(
     best: Sequence[LeftOut],
     config: LearnConfig,
 ) -> ViewPredictor:
-    """Weights fitted to all sources at what was chosen, with the card that tells of it."""
+    """The predictor fitted to all sources at the chosen settings, with its card."""
     chosen = best[0]
     lambda_a = LAMBDA_GRID[int(np.argmin(chosen.widths))]
     everything = [LeftOutGroup(k, slice(None)) for k in range(len(sources))]
@@ -114,7 +114,7 @@ def fit_predictor(
 def fit_ridge(
     sources: Sequence[Source], parts: Sequence[LeftOutGroup], shape: int, ridge: float
 ) -> Array:
-    """Weights of least squares on how the targets of some parts depart from the prior, [24].
+    """Least-squares weights for the deviation of some parts' targets from the prior, [24].
 
     Features are centred within their scene like the targets, which gives every scene an
     intercept of its own: only differences between views of one scene are learned.
@@ -134,7 +134,7 @@ def _best_ranking(tried: Sequence[LeftOut]) -> LeftOut:
 
 
 def _narrowest(tried: Sequence[LeftOut]) -> LeftOut:
-    """The penalty with the narrowest boxes; of those that do as well, the firmest."""
+    """The penalty with the narrowest boxes; among equals, the largest."""
     limit = min(min(left.widths) for left in tried) + AS_NARROW
     return max((left for left in tried if min(left.widths) <= limit), key=lambda left: left.ridge)
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The view predictor: a log-linear model of view difficulty that crosses scenes.
+"""The view predictor: a log-linear model of view difficulty that transfers between scenes.
 
 eq:view-regression   log a(z_v) = theta . (z_v - mu_z) / sigma_z + magnitude (m_v - mu_m) + c
 
-Weights and shrinkages are learned once on source scenes and frozen. Each scene brings its
-own units mu_z, sigma_z: its training views, described out of fold. m is the feature that is
-the log of the mean residual field, in its own units: with magnitude 1 a predictor without
-weights makes boxes as wide as the field says, with magnitude 0 (the paper's form) equally wide.
+Weights and shrinkages are learned once on source scenes and frozen. Each scene has its own
+units mu_z, sigma_z, from its training views, described out of fold. m is the feature that is
+the log of the mean residual field, in its own units. With magnitude 1, a predictor without
+weights makes boxes as wide as the field; with magnitude 0 (the paper's form), all equally wide.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from splatcert.storage.whole import write_text_whole
 FORMAT = "splatcert view predictor"
 VERSION = 2
 MAX_BYTES = 1 << 22
-"""Largest predictor file; the shipped ones take a few kilobytes."""
+"""Largest predictor file in bytes; the shipped ones take a few kilobytes."""
 LOG_BOUND = 30.0
-"""Predictions stay within e^-30 and e^30, so that a camera far from all others gets a number."""
+"""Predictions stay within e^-30 and e^30, so that even a very distant camera gets a number."""
 MAGNITUDE = FEATURE_NAMES.index("f_gsu_logmean")
 _LARGEST_CONSTANT = 1e-12
-"""Relative deviation up to which a feature counts as constant."""
+"""Relative standard deviation up to which a feature counts as constant."""
 
 
 class PredictorError(InputError):
@@ -85,7 +85,7 @@ class FeatureUnits:
 
 @dataclass(frozen=True, eq=False)
 class ViewPredictor:
-    """Everything that crosses the scene boundary (alg:vscp, phase 1), and where it comes from."""
+    """Everything that transfers to other scenes (alg:vscp, phase 1), and its origin."""
 
     weights: NDArray[np.float64]
     """theta, [24]."""
@@ -94,14 +94,14 @@ class ViewPredictor:
     lambda_a: Fraction
     lambda_b: Fraction
     ridge: float
-    """Penalty the weights were fitted with."""
+    """Ridge penalty of the fit."""
     beta: Fraction
     """Pixel level of the targets it was fitted to."""
     magnitude: float = 0.0
-    """Power of the field's own magnitude, which the weights correct."""
+    """Power of the field's magnitude, which the weights correct."""
     features: tuple[str, ...] = FEATURE_NAMES
     card: Mapping[str, Any] = field(default_factory=dict)
-    """What it was learned from, and its scores there."""
+    """Training scenes, and the scores on them."""
 
     def __post_init__(self) -> None:
         check_schema(self.features, "this view predictor")
@@ -116,7 +116,7 @@ class ViewPredictor:
             raise PredictorError("weights, intercept and magnitude must be finite")
         for name in ("lambda_a", "lambda_b"):
             if getattr(self, name) not in LAMBDA_GRID:
-                # Scores are stored for these shapes only, and shapes are chosen before labels.
+                # Scores are stored for these shapes only, and shapes are fixed before labels.
                 known = ", ".join(map(str, LAMBDA_GRID))
                 raise PredictorError(f"{name} must be one of {known}, got {getattr(self, name)}")
         if not (math.isfinite(self.ridge) and self.ridge > 0):
@@ -125,7 +125,7 @@ class ViewPredictor:
         _check_card(self.card)
 
     def raw(self, descriptors: ArrayLike, units: FeatureUnits) -> NDArray[np.float64]:
-        """Predicted difficulty before its unit is fixed, positive, [n, 24] to [n], [24] to []."""
+        """Positive predicted difficulty before its unit is fixed, [n, 24] to [n], [24] to []."""
         # A matrix product may round differently for a different number of views.
         standard = units.standardise(descriptors)
         with np.errstate(
@@ -136,7 +136,7 @@ class ViewPredictor:
         return np.exp(np.clip(log_factor, -LOG_BOUND, LOG_BOUND))
 
     def to_json(self) -> dict[str, Any]:
-        """As it is stored; numbers are read back bit for bit."""
+        """The predictor as stored; numbers are restored bit for bit."""
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -160,7 +160,7 @@ class ViewPredictor:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def save(self, path: str | Path) -> None:
-        """Write it as JSON, whole or not at all."""
+        """Write it as JSON; an interrupted write leaves no partial file."""
         write_text_whole(Path(path), json.dumps(self.to_json(), indent=1, allow_nan=False) + "\n")
 
 
@@ -180,7 +180,7 @@ def _check_card(card: Mapping[str, Any]) -> None:
 
 
 def load_predictor(path: str | Path) -> ViewPredictor:
-    """Read a predictor; other features, a missing entry or a wrong type are refused."""
+    """Read a predictor; different features, a missing entry or a wrong type are refused."""
     content = read_json(Path(path), "view predictor", MAX_BYTES, raises=PredictorError)
     return predictor_from_json(content, str(path))
 
@@ -253,5 +253,5 @@ PREDICTORS = Path(__file__).parents[1] / "predictors"
 
 
 def shipped_predictor(name: Shipped = "default") -> ViewPredictor:
-    """A predictor in the package."""
+    """A predictor shipped with the package."""
     return load_predictor(PREDICTORS / f"{name}.json")

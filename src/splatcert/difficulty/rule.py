@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The view factor a as a frozen rule: descriptor in, factor out, without any held-out label."""
+"""The frozen rule for the view factor a: from a descriptor, without any held-out label."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from splatcert.storage.schema import from_plain, to_plain
 Array = NDArray[np.float64]
 Unit = Literal["deployed", "batch"]
 PLAIN_LAMBDA_B = Fraction(1, 2)
-"""Shrinkage of the shape where no predictor says otherwise: half way to a constant."""
+"""Shrinkage of the shape without a predictor: halfway to a constant."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FactorParameters:
-    """What a certificate stores of a `FactorRule`."""
+    """The entries of a `FactorRule` that a certificate stores."""
 
     lambda_a: Fraction
     lambda_b: Fraction
@@ -35,23 +35,23 @@ class FactorParameters:
     features: tuple[str, ...]
     feature_means: tuple[float, ...]
     feature_stds: tuple[float, ...]
-    """Units of the descriptor: training views, each described by the other folds."""
+    """Units of the descriptor, from training views, each described by the other folds."""
 
 
 @dataclass(frozen=True, eq=False)
 class FactorRule:
-    """From a view's descriptor to its factor a, frozen for one scene.
+    """The mapping from a view's descriptor to its factor a, frozen for one scene.
 
-    `deployed`: the factor has mean one over the training views, so a camera's box is the same
-    whatever else is asked. `batch`: mean one over the query batch, as in the paper, which
-    covers views of that batch and no camera asked later.
+    `deployed`: the factor has mean one over the training views, so a camera's box does not
+    depend on other queries. `batch`: mean one over the query batch, as in the paper, which
+    covers views of that batch and no other camera.
     With lambda_a = 1 the two differ by one constant, which calibration cancels (lem:gauge).
     """
 
     predictor: ViewPredictor | None
-    """Frozen on source scenes; None for a = 1."""
+    """Predictor, frozen on source scenes; None for a = 1."""
     units: FeatureUnits
-    """Of the descriptor, from training views described out of fold."""
+    """Units of the descriptor, from training views described out of fold."""
     unit: Unit
     reference: float
     """Mean raw prediction of the views that set the unit."""
@@ -67,7 +67,7 @@ class FactorRule:
 
     @classmethod
     def of(cls, parameters: dict[str, Any]) -> FactorRule:
-        """The rule that a certificate has stored."""
+        """The rule stored in a certificate."""
         known = from_plain(FactorParameters, parameters, "scale")
         stored = known.predictor
         predictor = None if stored is None else predictor_from_json(stored, "the stored predictor")
@@ -75,7 +75,7 @@ class FactorRule:
         return cls(predictor, units, known.unit, known.reference)
 
     def parameters(self) -> dict[str, Any]:
-        """The rule for a certificate to store, in plain values."""
+        """The rule as plain values, for a certificate."""
         known = FactorParameters(
             lambda_a=self.lambda_a,
             lambda_b=self.lambda_b,
@@ -104,7 +104,7 @@ class FactorRule:
         return self.unit == "batch" and 0 < self.lambda_a < 1
 
     def factors(self, descriptors: Array) -> Array:
-        """a_v of views described by rows, [n]."""
+        """a_v of views with these descriptors, one per row, [n]."""
         raw = raw_predictions(self.predictor, self.units, descriptors)
         return np.asarray(view_factor(raw, self.reference, self.lambda_a), dtype=np.float64)
 
@@ -113,7 +113,7 @@ class FactorRule:
         return float(self.factors(descriptor[None])[0])
 
     def factor_of(self, query: Any) -> float:
-        """a_v of a query, by its descriptor."""
+        """a_v of a query, from its descriptor."""
         return self.factor(query.descriptor)
 
 
@@ -122,8 +122,8 @@ def raw_predictions(
 ) -> Array:
     """Positive predictions before unit and shrinkage, [n]; all one without a predictor.
 
-    One view at a time: a matrix product may round differently for another number of rows,
-    and a view's answer must not depend on its company, not even in the last bit.
+    Views are predicted one at a time: a matrix product may round differently for a different
+    number of rows, and a prediction must not depend on other views, not even in the last bit.
     """
     if predictor is None:
         return np.ones(len(descriptors))

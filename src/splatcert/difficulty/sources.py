@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Source scenes as learning sees them: features, targets, and what is left out together."""
+"""Source scenes for learning: features, targets, and groups of views to leave out."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 ALPHA = Fraction(1, 10)
-"""View level at which the width of shrinkages is compared."""
+"""View level alpha at which the widths of shrinkages are compared."""
 FOLDS = 5
-"""Of a single source scene, interleaved, in place of scenes left out."""
+"""Interleaved folds of a single source scene, used in place of scenes left out."""
 
 
 class LearnError(InputError):
@@ -36,7 +36,7 @@ class LearnError(InputError):
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """One source scene as learning sees it."""
+    """One source scene for learning."""
 
     views: SceneViews
     features: Array
@@ -44,11 +44,11 @@ class Source:
     oracle: Array
     """a* at each shape of LAMBDA_GRID, [n, 5]."""
     prior: Array
-    """Log factor that weights of zero stand for, up to a constant of the scene, [n]."""
+    """Log factor predicted by zero weights, up to a constant of the scene, [n]."""
     splits: NDArray[np.bool_]
     """[count, n]."""
     dropped: int = 0
-    """Further views, without a target."""
+    """Number of further views, which have no target."""
 
     def target(self, shape: int) -> Array:
         """Log a* at shape `shape` of the grid, centred, [n]."""
@@ -56,7 +56,7 @@ class Source:
         return log_oracle - log_oracle.mean()
 
     def departure(self, shape: int) -> Array:
-        """What the weights have to explain: the target without the prior, centred, [n]."""
+        """The part of the target that the weights must explain: without the prior, centred, [n]."""
         return self.target(shape) - (self.prior - self.prior.mean())
 
     def log_factor(self, weights: Array) -> Array:
@@ -64,11 +64,11 @@ class Source:
         return self.features @ weights + self.prior
 
     def width(self, shape: int, factor: Array) -> float:
-        """Mean half-width at that shape with these view factors, over random splits."""
+        """Mean half-width at this shape with these view factors, over random splits."""
         return estimate(self.oracle[:, shape], factor, ALPHA, self.splits).mean_width
 
     def saving(self, shape: int, factor: Array) -> float:
-        """What that scale saves against the constant one."""
+        """Saving of this scale compared with the constant one."""
         return saving(self.width(shape, factor), self.width(0, np.ones(len(factor))))
 
 
@@ -88,9 +88,9 @@ def left_out_parts(sources: Sequence[Source]) -> list[LeftOutGroup]:
 
 
 def distinct(scenes: Sequence[SceneViews]) -> Sequence[SceneViews]:
-    """Scenes of different captures; folders may be called as they like."""
+    """The scenes, if all are of different captures, whatever their folders are called."""
     if not scenes:
-        raise LearnError("a view predictor needs at least one source scene, got none")
+        raise LearnError("a view predictor requires at least one source scene, got none")
     known: dict[str, SceneViews] = {}
     for scene in scenes:
         identity = _identity(scene)
@@ -98,7 +98,7 @@ def distinct(scenes: Sequence[SceneViews]) -> Sequence[SceneViews]:
             names = sorted({twin.scene, scene.scene})
             again = "" if len(names) == 1 else f" (as {' and '.join(names)})"
             raise LearnError(
-                f"scene {names[0]} was given twice{again}: leaving one out would leave it in.\n"
+                f"scene {names[0]} was given twice{again}: leaving out one leaves the other in.\n"
                 "  Give every capture once."
             )
         known |= dict.fromkeys(identity, scene)
@@ -106,16 +106,16 @@ def distinct(scenes: Sequence[SceneViews]) -> Sequence[SceneViews]:
 
 
 def _identity(scene: SceneViews) -> list[str]:
-    """What no other capture shares: the hash of its splats and those of its photos."""
+    """Hashes that identify a capture: those of its splats and its photos."""
     marks = {name: text.partition(" ")[0] for name, text in scene.hashes.items()}
     return sorted(set(marks.values())) or [f"name {scene.scene}"]
 
 
 def source_scene(scene: SceneViews, config: LearnConfig) -> Source:
-    """A scene's views in its own units, those with a target.
+    """The views of a scene that have a target, in the scene's own units.
 
-    There is none for a view without a photo, one that is masked altogether, and one that
-    is rendered without any error.
+    Views without a photo, views that are masked completely and views that are rendered
+    without any error have none.
     """
     check_schema(scene.schema, f"the views of scene {scene.scene}")
     beta = parse_level(config.beta, "beta")
@@ -144,5 +144,5 @@ def source_scene(scene: SceneViews, config: LearnConfig) -> Source:
 
 
 def magnitude_of(config: LearnConfig) -> float:
-    """How far predictions start from the magnitude of the residual field: 1, or 0 for flat."""
+    """Power of the residual field's magnitude that predictions start from: 1, or 0 for flat."""
     return 1.0 if config.prior == "magnitude" else 0.0

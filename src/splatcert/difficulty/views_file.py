@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A scene's views in numbers: what the predictor learns from and every table is made of.
+"""Per-view numbers of a scene, from which the predictor learns and every table is made.
 
-`views.npz` keeps one row a view instead of its pixels. It is an ordinary NumPy archive
-without Python objects, with a schema version and the hashes of what it was computed from.
+`views.npz` stores one row per view instead of its pixels. It is an ordinary NumPy archive
+without Python objects, with a schema version and the hashes of its inputs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from splatcert.storage.arrays import read_archive, unusable, write_archive
 FORMAT = "splatcert views"
 VERSION = 1
 MOST = 1e30
-"""Largest oracle factor; sums of squares of more leave the range of numbers."""
+"""Largest oracle factor; sums of squares of larger ones would overflow."""
 Views = Literal["training", "held-out"]
 NUMBERS = ("descriptors", "oracle", "field_means", "pixels", "psnr")
 
@@ -35,7 +35,7 @@ class ViewTableError(InputError):
 
 @dataclass(frozen=True, eq=False)
 class ViewTable:
-    """One row a view."""
+    """Per-view arrays, one row per view."""
 
     names: tuple[str, ...]
     descriptors: NDArray[np.float64]
@@ -64,7 +64,7 @@ class ViewTable:
 
     @classmethod
     def of(cls, views: Sequence[Any], betas: int) -> ViewTable:
-        """Rows of a certificate's view records; NaN where a label would be needed."""
+        """Rows from a certificate's view records; NaN where there is no label."""
         unknown = np.full((betas, len(LAMBDA_GRID)), np.nan)
         oracle = [getattr(view, "oracle", None) for view in views]
         pixels = [getattr(view, "pixels", None) for view in views]
@@ -117,7 +117,7 @@ class SceneViews:
         return self.views(which).oracle[:, at[0], at[1]]
 
     def save(self, path: Path) -> None:
-        """Write the archive, whole or not at all; equal contents give equal bytes."""
+        """Write the archive, never a partial one; equal contents give equal bytes."""
         arrays: dict[str, Any] = {
             "format": np.array(FORMAT),
             "version": np.array(VERSION),
@@ -172,7 +172,7 @@ class SceneViews:
         if impossible.any() or (table.pixels < 1).any():
             raise ViewTableError(
                 f"{role} views of scene {self.scene}: oracle factors must be 0 to {MOST:g}, "
-                "and every view needs pixels"
+                "and every view must have pixels"
             )
 
 

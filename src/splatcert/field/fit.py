@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The residual field: where this model is wrong, learned from its own training views.
+"""The residual field: where this model is wrong, fitted to its own training views.
 
 eq:spatial-fit   C = argmin sum_t |A_t C - e_t|^2 + tau |C - C_prior|^2
 
-C_prior is a constant field at a high quantile of the training residuals, so what no
-training view constrains is uncertain. tau is relative to the mean diagonal of sum A^T A.
+C_prior is a constant field at a high quantile of the training residuals, so whatever no
+training view constrains counts as uncertain. tau is relative to the mean diagonal of sum A^T A.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ResidualField:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FieldFit:
-    """Everything that was learned from the labels of the training views."""
+    """Everything fitted to the labels of the training views."""
 
     field: ResidualField
     support: FoldedSupport
@@ -86,9 +86,7 @@ def fit_field(
     """
     config = FieldConfig() if config is None else config
     if not training:
-        raise FieldError(
-            "there are no training views; the residual field is fitted to their photos."
-        )
+        raise FieldError("there are no training views to fit the residual field to.")
     splats.check_finite()
     clock = _Clock()
     with one_torch_thread(), torch.no_grad():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model with its residual field, its support and its cameras: everything a query asks for."""
+"""A model with its residual field, support and cameras: everything a query requires."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from splatcert.splats.gaussians import Splats
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """What one camera shows, and what that says about its difficulty."""
+    """The render of one camera, and the descriptor of its difficulty."""
 
     center: Tensor
     """Picture on the background, clamped to [0, 1], [H, W, 3]."""
@@ -44,7 +44,7 @@ class Query:
 
 @dataclass(frozen=True, eq=False)
 class FittedScene:
-    """Everything a query needs of a scene; nothing of it comes from held-out labels."""
+    """Everything a query requires of a scene; none of it comes from held-out labels."""
 
     splats: Splats
     field: ResidualField
@@ -64,7 +64,7 @@ class FittedScene:
                 )
 
     def out_of_fold(self, support: Support, excluded: NDArray[np.bool_]) -> FittedScene:
-        """The same scene as the other folds saw it: their support, their cameras.
+        """The same scene with only the support and the cameras of the other folds.
 
         The residual field stays: a training view's shape is that of its scene (alg:vscp).
         """
@@ -84,7 +84,7 @@ class FittedScene:
 
     @cached_property
     def traits(self) -> Traits:
-        """What each Gaussian carries into a query, whatever the camera."""
+        """Values of each Gaussian that every query uses, whatever the camera."""
         support = self.support
         return Traits(
             log_exposure=support.log_exposure(),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which training views saw which Gaussian, and at what smallest angle to another camera."""
+"""Which training views saw which Gaussian, and the smallest angle to another camera."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from splatcert.raster.render import Backend, open_view
 from splatcert.splats.gaussians import Splats
 
 SEEN = 0.25
-"""A view has seen a Gaussian if its weights in that view add up to a quarter of a pixel."""
+"""Sum of weights, in pixels, from which a view counts as having seen a Gaussian."""
 ROWS_AT_ONCE = 1 << 14
-"""Gaussians whose angles to all cameras are computed together."""
+"""Number of Gaussians whose angles to all cameras are computed together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ class Sightings:
         return cls(origin, _narrow(centres - origin), _narrow(means), bits)
 
     def counts(self) -> NDArray[np.int32]:
-        """Views that saw each Gaussian, [N]."""
+        """Number of views that saw each Gaussian, [N]."""
         total = np.zeros(len(self.bits), dtype=np.int32)
         for start in range(0, len(total), ROWS_AT_ONCE):
             block = slice(start, start + ROWS_AT_ONCE)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conjugate gradients with a trustworthy trace.
+"""Conjugate gradients with a reliable trace.
 
 The vectors are float64 while the operator renders in float32. The residual that the
 recurrence carries along is therefore checked against the true one before anything is
@@ -177,8 +177,8 @@ def conjugate_gradients(
     """Solve operator(x) = rhs for a symmetric positive operator, from zero.
 
     `start` is the value at zero of the quadratic whose gradient this is; the trace is
-    relative to it. Where rounding has made the true residual larger than the one carried
-    along, the descent starts again from the true one, until that makes it no smaller.
+    relative to it. If rounding has made the true residual larger than the recurrence's, the
+    descent restarts from the true one, until that no longer reduces it.
     """
     if _norm(rhs) == 0:
         return torch.zeros_like(rhs), _trace([1.0], [0.0], start, 0.0, "tolerance", stop)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A fitted field as the arrays of its file, and back; kept while the rest is computed."""
+"""Conversion between a fitted field and the arrays of its file, and their storage."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from splatcert.field.support import FoldedSupport
 
 
 def arrays_of(fit: FieldFit) -> FieldArrays:
-    """A fit as its file holds it."""
+    """The arrays that a fit's file holds."""
     found, trace = fit.field, fit.field.trace
     return FieldArrays(
         coefficients=found.coefficients.numpy(),
@@ -58,7 +58,7 @@ def fit_of(arrays: FieldArrays) -> FieldFit:
 
 
 def save_field(path: Path, fit: FieldFit, *, inputs: Mapping[str, str] | None = None) -> None:
-    """Write a fit; `inputs` are the SHA-256 of what it was made from, by name."""
+    """Write a fit; `inputs` are the SHA-256 hashes of its inputs, by name."""
     arrays_of(fit).save(path, inputs=inputs)
 
 
@@ -72,9 +72,9 @@ def load_field(
 def kept_field(
     folder: Path | None, *, gaussians: int, inputs: Mapping[str, str]
 ) -> FieldFit | None:
-    """A field that an interrupted or finished run left in its folder, if it is of these inputs."""
+    """A field that an interrupted or finished run left in its folder, if its inputs match."""
     for name in () if folder is None else (KEPT, FIELD):
-        with suppress(InputError):  # a damaged file is as good as none
+        with suppress(InputError):  # a damaged file counts as missing
             return load_field(cast("Path", folder) / name, gaussians=gaussians, inputs=inputs)
     return None
 

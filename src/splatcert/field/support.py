@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much each Gaussian was seen, from where, and how badly it was rendered.
+"""How much each Gaussian was seen, from which directions, and how badly it was rendered.
 
 eq:support   E_i = sum_tp w_tpi      D_i = sum_t (sum_p w_tpi) d_ti
 
@@ -24,7 +24,7 @@ def folds_of(names: Sequence[str], folds: int) -> list[int]:
 
 @dataclass(frozen=True, eq=False)
 class Support:
-    """What a set of training views saw of each Gaussian."""
+    """How a set of training views observed each Gaussian."""
 
     exposure: Tensor
     """E_i, sum of weights over views and pixels, [N]."""
@@ -35,7 +35,7 @@ class Support:
 
     @classmethod
     def from_sums(cls, sums: Tensor) -> Support:
-        """From exposure, direction and error side by side, [N, 5]."""
+        """Support from columns of exposure, direction and error, [N, 5]."""
         return cls(sums[:, 0], sums[:, 1:4], sums[:, 4])
 
     def log_exposure(self) -> Tensor:
@@ -65,7 +65,7 @@ class FoldedSupport:
 
     @property
     def folds(self) -> tuple[Support, ...]:
-        """Each fold's own share."""
+        """Support of each fold alone."""
         return tuple(Support.from_sums(part) for part in self.sums)
 
     @cached_property
@@ -77,7 +77,7 @@ class FoldedSupport:
         """All training views except those of one fold.
 
         The other folds are added up. Subtracting the fold from the total would leave rounding
-        errors where only that fold saw a Gaussian, and they would look like an exposure.
+        errors where only that fold saw a Gaussian, which would look like an exposure.
         """
         if not 0 <= fold < len(self):
             raise IndexError(f"fold {fold} of {len(self)}")

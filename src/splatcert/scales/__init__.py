@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scales: how wide boxes are before calibration. One protocol; camera in, positive map out."""
+"""Scales: the widths of boxes before calibration. A scale maps a camera to a positive map."""

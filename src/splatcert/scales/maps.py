@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scales without any learning: a constant, and a user's own uncertainty map."""
+"""Scales without a predictor: a constant, and a user's own uncertainty map."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ class Constant(Scale):
     name: str = "constant"
 
     def settle(self, training: NDArray[np.float64], batch: NDArray[np.float64]) -> Rule:
-        """Shape one, factor one."""
+        """The rule with shape one and factor one."""
         return Rule(Fraction(0), lambda query: 1.0)
 
     def stored_rule(self, record: ScaleRecord) -> Rule:
-        """The same again."""
+        """The same rule."""
         return Rule(Fraction(0), lambda query: 1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class OwnMap(Scale):
-    """An uncertainty map of your own: camera in, positive [H, W] out.
+    """An uncertainty map of your own: a function from a camera to a positive map [H, W].
 
-    The map must not depend on held-out photographs, nor on which cameras are asked. It is not
-    stored: give it again to `load_certificate`, which checks it on the calibration views.
+    The map must not depend on held-out photographs, nor on other queries. It is not stored:
+    pass it again to `load_certificate`, which checks it on a calibration view.
     """
 
     name: str
@@ -54,7 +54,7 @@ class OwnMap(Scale):
 
     def __post_init__(self) -> None:
         if not self.name or self.name in ("paper", "constant", "guided"):
-            raise OwnMapError(f"a map of your own needs a name of its own, got {self.name!r}")
+            raise OwnMapError(f"your own map must have a name of its own, got {self.name!r}")
 
     def look(self, scene: FittedScene, camera: Camera, backend: Backend) -> Query:
         """The query with this map in place of the residual field."""
@@ -64,21 +64,21 @@ class OwnMap(Scale):
         values = values.detach().to(query.field)
         if values.shape != query.field.shape:
             raise OwnMapError(
-                f"the map {self.name} has shape {list(values.shape)}, its camera has "
+                f"the map {self.name} has shape {list(values.shape)}, but its camera has "
                 f"{camera.height} x {camera.width} pixels"
             )
         least = float(values.min())
         if not (least > SMALLEST and bool(values.isfinite().all())):
             raise OwnMapError(
-                f"the map {self.name} must be positive and finite, its least value is {least}.\n"
+                f"the map {self.name} must be positive and finite; its smallest value is {least}.\n"
                 "  Add a small floor, such as 1e-3."
             )
         return replace(query, field=values, field_mean=float(values.double().mean()))
 
     def settle(self, training: NDArray[np.float64], batch: NDArray[np.float64]) -> Rule:
-        """The map itself: its shape unshrunk, its mean over the view as the factor."""
+        """The map itself: its shape without shrinkage, its mean over the view as the factor."""
         return Rule(Fraction(1), lambda query: query.field_mean)
 
     def stored_rule(self, record: ScaleRecord) -> Rule:
-        """The same again: the map is its owner's, and is given again."""
+        """The same rule; the map itself is not stored and must be passed again."""
         return Rule(Fraction(1), lambda query: query.field_mean)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scales by name, and the predictor that a capture may use."""
+"""Scales by name, and the choice of a predictor that has not seen the capture."""
 
 from __future__ import annotations
 
@@ -24,37 +24,37 @@ class ScaleNameError(InputError):
 
 
 def scale_by_name(name: str, scene: Scene, unit: Unit = "deployed") -> Scale:
-    """A scale of the package; the paper's with a predictor that has not seen this capture."""
+    """A built-in scale; the paper's gets a predictor that has not seen this capture."""
     if name == "paper":
         return PaperScale(chosen_predictor("default", scene)[1], unit)
     if name == "constant":
         return Constant()
     raise ScaleNameError(
-        f"there is no scale {name!r}; choose one of {', '.join(NAMES)}, or give your own map:\n"
+        f"there is no scale {name!r}; choose one of {', '.join(NAMES)}, or pass your own map:\n"
         "  certify(capture, scale=OwnMap(name, map))."
     )
 
 
 def stored_scale(record: ScaleRecord) -> Scale:
-    """The scale that a certificate names, where the package has it."""
+    """The scale that a certificate names, if it is built in."""
     if record.name == "paper":
         rule = FactorRule.of(record.parameters)
         return PaperScale(rule.predictor, rule.unit)
     if record.name == "constant":
         return Constant()
     raise ScaleNameError(
-        f"the certificate is on a scale {record.name!r}, which is not in the package.\n"
-        "  Give it again: scale=OwnMap(name, map)."
+        f"the certificate uses the scale {record.name!r}, which is not in the package.\n"
+        "  Pass it again: scale=OwnMap(name, map)."
     )
 
 
 def chosen_predictor(asked: Shipped, scene: Scene) -> tuple[Shipped, ViewPredictor]:
-    """The predictor asked for; for "default", the first that has seen no held-out view.
+    """The requested predictor; for "default", the first that has seen no held-out view.
 
     The predictors in the package learned from held-out photographs of well-known captures.
-    The choice looks at names and places of cameras, never at a photograph, so it costs the
-    guarantee nothing. Where all have seen some, it is the default one, which is then refused
-    with the reason.
+    The choice uses names and places of cameras, never a photograph, so it does not affect the
+    guarantee. If all have seen some, the default one is returned, which is then refused with
+    the reason.
     """
     if asked == "default":
         names: tuple[Shipped, ...] = get_args(Shipped)
@@ -66,10 +66,10 @@ def chosen_predictor(asked: Shipped, scene: Scene) -> tuple[Shipped, ViewPredict
 
 
 def learned_from(card: Mapping[str, Any], scene: Scene) -> set[str]:
-    """Held-out views whose labels a predictor learned from, told without looking at a photo.
+    """Held-out views whose labels a predictor learned from, found without reading a photo.
 
-    Views of the same name at the same place, unless only they agree: made scenes share the
-    path of their test cameras.
+    These are views of the same name at the same place, unless no other view matches:
+    synthetic scenes share the path of their test cameras.
     """
     places = {(name, place_mark(camera)) for name, camera in scene.cameras.items()}
     shared: set[str] = set()

@@ -21,9 +21,9 @@ class PaperScale(Scale):
     """A residual field on the Gaussians, and a view factor learned once on other scenes."""
 
     predictor: ViewPredictor | None = None
-    """Frozen on source scenes; None for a = 1."""
+    """Predictor, frozen on source scenes; None for a = 1."""
     unit: Unit = "deployed"
-    """Mean one over the training views, or over the query batch as in the paper."""
+    """Views over which a has mean one: training views, or the query batch as in the paper."""
     name: str = "paper"
 
     @property
@@ -32,11 +32,11 @@ class PaperScale(Scale):
         return None if self.predictor is None else self.predictor.card
 
     def settle(self, training: NDArray[np.float64], batch: NDArray[np.float64]) -> Rule:
-        """Units of the descriptor and of a, from views without labels."""
+        """The rule: units of the descriptor and of a, from views without labels."""
         return _rule(FactorRule.freeze(self.predictor, training, batch, self.unit))
 
     def stored_rule(self, record: ScaleRecord) -> Rule:
-        """The rule that a certificate stored."""
+        """The rule stored in a certificate."""
         return _rule(FactorRule.of(record.parameters))
 
 

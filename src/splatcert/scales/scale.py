@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a scale is: fitted on training views, frozen on bare cameras, then camera in, map out.
+"""The scale protocol: fitted on training views, frozen on bare cameras, then used to predict.
 
-Label access stays a type. A scale is fitted on a `TrainingSide`, which holds no held-out view,
-and frozen on query views, which have no photograph: it cannot have seen a calibration label.
-Scales differ in two things only: which map stands behind the shape (`look`), and how a view's
-factor follows from its query (`settle`). All else is common: residual field, support, hashes.
+Types control access to labels. A scale is fitted on a `TrainingSide`, which holds no held-out
+view, and frozen on query views, which have no photograph: it cannot see a calibration label.
+Scales differ in two things only: the map that determines the shape (`look`), and how a view's
+factor follows from its query (`settle`). They share residual field, support and hashes.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ScaledView(Query):
-    """One camera under a frozen scale: picture, shape of mean one, and factor.
+    """One camera with its frozen scale: picture, shape of mean one, and factor.
 
-    Shape and factor stay apart: the score multiplies them in float64, the box in float32.
+    Shape and factor stay separate: the score multiplies them in float64, the box in float32.
     """
 
     factor: float
@@ -53,7 +53,7 @@ class ScaledView(Query):
         return cls(**known, factor=factor, lambda_b=lambda_b)
 
     def shape(self, lambda_b: Fraction | float | None = None) -> Tensor:
-        """b~ (eq:shrinkage) at the scale's own shrinkage, or at another, [H, W]."""
+        """b~ (eq:shrinkage) at the given shrinkage, [H, W]. Default: the scale's own."""
         return super().shape(self.lambda_b if lambda_b is None else lambda_b)
 
     def scale(self) -> NDArray[np.float64]:
@@ -70,44 +70,44 @@ class Rule:
     factor_of: Callable[[Query], float]
     """a_v."""
     parameters: dict[str, Any] = field(default_factory=dict)
-    """What a certificate stores of it, in plain values."""
+    """The entries that a certificate stores, in plain values."""
     batch_only: bool = False
     """Whether only views of the query batch are covered."""
 
 
 class Scale(ABC):
-    """How wide boxes are before calibration."""
+    """The width of boxes before calibration."""
 
     name: str
-    """What certificate.json calls it."""
+    """Name in certificate.json."""
     needs_photos: bool = False
-    """Whether prediction asks the training photographs, which must then be at hand."""
+    """Whether prediction requires the training photographs."""
     card: Mapping[str, Any] | None = None
-    """What it was learned from elsewhere, as a predictor's card says it; None for nothing."""
+    """Card of the predictor, with the scenes it was learned from; None without one."""
 
     def look(self, scene: FittedScene, camera: Camera, backend: Backend) -> Query:
-        """Picture, map behind the shape, and descriptor of one camera."""
+        """Picture, map that determines the shape, and descriptor of one camera."""
         return scene.query(camera, backend=backend)
 
     @abstractmethod
     def settle(self, training: Array, batch: Array) -> Rule:
-        """The rule for descriptors of training views and of the query batch, no label seen."""
+        """The rule, from descriptors of training views and of the query batch, without labels."""
 
     @abstractmethod
     def stored_rule(self, record: ScaleRecord) -> Rule:
-        """The rule that a certificate stored."""
+        """The rule stored in a certificate."""
 
     def fit(
         self, side: TrainingSide, *, folder: Path | None = None, on: Progress = quiet
     ) -> FittedScale:
-        """Phase 2: training photographs only; `folder` keeps what is costly."""
+        """Phase 2: uses training photographs only; `folder` stores expensive results."""
         seen, fit, scene = fit_scene(side, folder, on)
         return FittedScale(
             self, side.backend, fit, scene, study(self.look, side, seen, fit, scene, on)
         )
 
     def thaw(self, record: ScaleRecord, scene: FittedScene, backend: Backend) -> FrozenScale:
-        """The frozen scale that a certificate stored, with its model."""
+        """The frozen scale stored in a certificate, with its model."""
         return FrozenScale(self, backend, scene, self.stored_rule(record), {})
 
 
@@ -120,12 +120,12 @@ class FittedScale:
     fit: FieldFit
     """Residual field and support."""
     scene: FittedScene
-    """The model with all that its training views tell of it."""
+    """The model with everything derived from its training views."""
     training: tuple[TrainingRecord, ...]
     """The training views, each described by the other folds."""
 
     def freeze(self, batch: Sequence[QueryView], *, on: Progress = quiet) -> FrozenScale:
-        """Phase 3: every view of the batch as a query: a camera, and no way to its photo."""
+        """Phase 3: describe every view of the batch from its camera, without its photo."""
         looks = [
             (view, _kept(self.scale.look(self.scene, view.camera, self.backend)))
             for view in each(batch, "describing held-out views", on)
@@ -151,7 +151,7 @@ class FittedScale:
 
 @dataclass(frozen=True, eq=False)
 class FrozenScale:
-    """A scale that nothing changes any more."""
+    """A scale that no longer changes."""
 
     scale: Scale
     backend: Backend
@@ -165,12 +165,12 @@ class FrozenScale:
         return freeze_hash(self.record(), self.queries.values())
 
     def __call__(self, camera: Camera) -> ScaledView:
-        """The scale of one camera; the same whatever else is asked."""
+        """The scale of one camera, independent of other queries."""
         query = self.scale.look(self.scene, camera, self.backend)
         return ScaledView.of(query, self.rule.factor_of(query), self.rule.lambda_b)
 
     def record(self) -> ScaleRecord:
-        """What a certificate stores."""
+        """The record that a certificate stores."""
         return ScaleRecord(
             name=self.scale.name,
             needs_photos=self.scale.needs_photos,
@@ -181,10 +181,10 @@ class FrozenScale:
 
 
 def require_frozen(scaled: ScaledView, frozen: QueryRecord) -> ScaledView:
-    """The view itself, once it is known to be the one whose scale was fixed.
+    """Return the view if its scale is the one that was frozen.
 
     Maps of a whole batch would not fit into memory, so a view is rendered again for its
-    score. The renderer is deterministic; anything else is a fault of ours.
+    score. The renderer is deterministic; a difference is a bug.
     """
     if (map_hash(scaled.field), scaled.factor) != (frozen.field, frozen.factor):
         raise RuntimeError(f"the scale of view {frozen.name!r} has changed since it was frozen")
@@ -192,7 +192,7 @@ def require_frozen(scaled: ScaledView, frozen: QueryRecord) -> ScaledView:
 
 
 def _kept(query: Query) -> tuple[Query, str]:
-    """What is kept of a query when its maps are let go: the numbers, and a hash of the map."""
+    """A query without its maps, to save memory, and a hash of the map."""
     digest = map_hash(query.field)
     empty = query.field.new_empty(0)
     return replace(query, center=empty, field=empty), digest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A photograph against its render: the numbers that a label gives."""
+"""Comparison of a photograph with its render: the numbers derived from a label."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from splatcert.scales.scale import ScaledView
 
 BETAS = tuple(Fraction(n, 100) for n in (1, 2, 5, 10, 15, 20, 30))
-"""Pixel levels at which every view's scores are kept, beside the one asked for."""
+"""Pixel levels beta at which every view's scores are stored, beside the requested one."""
 
 
 class LabelNumbers(NamedTuple):
-    """What a view's label says of its render, whatever the factor."""
+    """Numbers derived from a view's label and render, whatever the factor."""
 
     oracle: NDArray[np.float64]
     """a*_v (eq:oracle-factor) at each beta and each shrinkage of the shape."""
@@ -63,7 +63,7 @@ def score_view(
     betas: Sequence[Fraction],
     beta: Fraction,
 ) -> CalibrationRecord:
-    """R_v of one calibration view: the only use of its label."""
+    """R_v of one calibration view; its label is used only here."""
     numbers, score = measure(view, scaled, betas, beta)
     entries = (*entries_of(QueryRecord), "descriptor", "field_mean")
     return CalibrationRecord(

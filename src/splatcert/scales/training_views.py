@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Phase 2: what the training views tell, field and support first, then each view by the others."""
+"""Phase 2, training views: field and support first, then each view described by the others."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Look = Callable[[FittedScene, Camera, Backend], Query]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TrainingSide:
-    """All that a scale may be fitted on; no held-out view is in it."""
+    """All data that a scale may be fitted on; it contains no held-out view."""
 
     splats: Splats
     views: TrainingViews
@@ -49,13 +49,13 @@ class TrainingSide:
     model: ModelRecord
     renderer: RendererRecord
     betas: tuple[Fraction, ...]
-    """Levels at which oracle factors of training views are kept."""
+    """Levels at which oracle factors of training views are stored."""
 
 
 def fit_scene(
     side: TrainingSide, folder: Path | None, on: Progress
 ) -> tuple[tuple[TrainingRecord, ...], FieldFit, FittedScene]:
-    """The training views' labels by hash, the field fitted to them, and the scene with it."""
+    """Records of the training views' labels, the field fitted to them, and the fitted scene."""
     seen = tuple(training_record(view) for view in side.views)
     fit = _fitted_field(side, seen, folder, on)
     scene = fitted_scene(side.splats, fit, side.views.cameras, side.extent, side.background)
@@ -72,8 +72,8 @@ def study(
 ) -> tuple[TrainingRecord, ...]:
     """Training views, each described by the cameras and the support of the other folds.
 
-    The field is the scene's own, fitted to all of them. Their oracle factors are what other
-    scenes may learn from (`splatcert learn`); certification does not use them.
+    The field is the scene's own, fitted to all of them. Predictors for other scenes may learn
+    from their oracle factors (`splatcert learn`); certification does not use these.
     """
     folds = np.array(folds_of(side.views.names, len(fit.support)))
     elsewhere = [
@@ -101,7 +101,7 @@ def fitted_scene(
     extent: float,
     background: tuple[float, float, float],
 ) -> FittedScene:
-    """The model with all that its training views, at these cameras, tell of it."""
+    """The model with everything derived from its training views at these cameras."""
     geometry = CameraGeometry(cameras, extent)
     return FittedScene(splats, fit.field, fit.support.total, geometry, background)
 
@@ -120,7 +120,7 @@ def training_record(view: TrainingView) -> TrainingRecord:
 def _fitted_field(
     side: TrainingSide, seen: Sequence[TrainingRecord], folder: Path | None, on: Progress
 ) -> FieldFit:
-    """The field of these splats and training views: from the folder if it is there."""
+    """The field of these splats and training views, read from the folder if it is there."""
     inputs = field_inputs(side.model, seen, side.renderer, side.field)
     if kept := kept_field(folder, gaussians=len(side.splats), inputs=inputs):
         return kept

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model's run says of its own training: which photos it has seen, at which size."""
+"""A model's account of its own training: which photos it has seen, and at which size."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Rgb = tuple[float, float, float]
 
 
 class TrainedOnTheseError(InputError):
-    """Photos meant to calibrate that the model was trained on."""
+    """Calibration photos that the model was trained on."""
 
 
 @dataclass(frozen=True)
 class TrainingAccount:
-    """A model's own account of how it was trained; None where it has none."""
+    """A model's own account of how it was trained; None for what it does not say."""
 
     split: Split = None
     """Rule by which photos were kept out."""
@@ -38,15 +38,15 @@ class TrainingAccount:
     kept_out: tuple[str, ...] | None = None
     """Photos it was not trained on, by name."""
     long_side: int | None = None
-    """Of the photos it was trained on, in pixels."""
+    """Longest side of the photos it was trained on, in pixels."""
     background: Rgb | None = None
     labels: tuple[LabelUse, ...] = ()
-    """Held-out labels that were used while it was trained or measured."""
+    """Held-out labels that were used while it was trained or evaluated."""
 
     def rule(self, names: Sequence[str], *, own_split: bool) -> Holdout:
-        """The split as the model tells it: None where it has seen all, "auto" where it is silent.
+        """The model's split: None if it has seen all photos, "auto" if it does not say.
 
-        `names` are all photos of the capture; `own_split` says that the capture brings a split.
+        `names` are all photos of the capture; `own_split` says that the capture has its own split.
         """
         if self.kept_out is not None:
             return self.kept_out
@@ -55,13 +55,13 @@ class TrainingAccount:
         if self.split == "none":
             return None
         if own_split:
-            return "format"  # trainers follow the files of such a dataset, whatever their rule
+            return "format"  # trainers follow the split of such a dataset, whatever their rule
         if isinstance(self.split, float):
             return evaluation_share(names, self.split)
         return self.split
 
     def trained_on(self, names: Sequence[str], *, own_split: bool) -> Sequence[str] | None:
-        """Photos of a capture that the model was trained on; None where its run does not say."""
+        """Photos of a capture that the model was trained on; None if its run does not say."""
         if self.seen is not None:
             return self.seen
         told = self.rule(sorted(names), own_split=own_split)
@@ -73,7 +73,7 @@ class TrainingAccount:
 
 
 def account_of(model: Path) -> TrainingAccount:
-    """What the model's folder says of its training."""
+    """The account of training in a model's folder."""
     folder = model if model.is_dir() else model.parent
     record = folder / "train.json"
     if record.is_file() and (model.is_dir() or model.name == "splats.ply"):
@@ -94,7 +94,7 @@ def _own_run(path: Path) -> TrainingAccount:
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise TrainedOnTheseError(
             f"{path} does not say what the model was trained on: {error!r:.200}.\n"
-            "  Restore it, or give the PLY file in a folder of its own, and --holdout."
+            "  Restore it, or pass the PLY file in a folder of its own, and --holdout."
         ) from None
     if not record.get("result"):
         raise TrainedOnTheseError(
@@ -111,7 +111,7 @@ def _own_run(path: Path) -> TrainingAccount:
 
 
 def _used_labels(path: Path, held_out: tuple[str, ...]) -> tuple[LabelUse, ...]:
-    """What a run says of held-out labels: none where it has not measured anything."""
+    """Uses of held-out labels that a run lists; none if it has not evaluated anything."""
     if not path.is_file():
         return ()
     try:
@@ -123,12 +123,12 @@ def _used_labels(path: Path, held_out: tuple[str, ...]) -> tuple[LabelUse, ...]:
             f"{path} does not say which held-out photos were used: {error}.\n"
             "  Restore it, or remove it and run the same splatcert train command again."
         ) from None
-    # Runs of earlier versions measured every held-out photo and did not write it down.
+    # Runs of earlier versions evaluated every held-out photo and did not record it.
     return (LabelUse(order=0, purpose="evaluation", by="splatcert train", views=held_out),)
 
 
 def evaluation_share(names: Sequence[str], share: float) -> tuple[str, ...]:
-    """What nerfstudio keeps out: all but evenly spaced photos, a share of them, by name."""
+    """Photos that nerfstudio keeps out: all but an evenly spaced share of them, by name."""
     ordered = sorted(names)
     chosen = np.linspace(0, len(ordered) - 1, math.ceil(len(ordered) * share), dtype=int)
     return tuple(name for index, name in enumerate(ordered) if index not in set(chosen.tolist()))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What both density rules share: statistics, growing, and the hard limit.
+"""Code that both density rules share: statistics, growth, and the hard limit.
 
-A rule decides which Gaussians grow and which go; how they are cloned and split is the
-same in all of them (Kerbl et al. 2023).
+A rule decides which Gaussians grow and which are removed; how they are cloned and split is
+the same for all rules (Kerbl et al. 2023).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ SPLIT_SHRINK = 1.6
 RESET_OPACITY = 0.01
 RESET_EVERY = 3_000
 GRADIENT = 2e-4
-"""Pull on the projected centre, in units of half the image, from which a Gaussian may grow."""
+"""Gradient of the projected centre, in units of half the image, above which a Gaussian may grow."""
 FAINT = 0.005
 WIDE_PIXELS = 20
 WIDE_WORLD = 0.1
-"""Of the extent: beyond it, or that many pixels, a Gaussian is too wide to stay."""
+"""Share of the extent beyond which, or beyond WIDE_PIXELS, a Gaussian is removed as too wide."""
 LEAST_SETTLING = 100
 
 
@@ -40,50 +40,50 @@ class DensityStats:
     gradient: Tensor
     """Length of the gradient to the projected centre, in units of half the image, [N]."""
     absolute: Tensor
-    """The same of the pixels' absolute gradients, [N]."""
+    """The same for the pixels' absolute gradients, [N]."""
     seen: Tensor
-    """Steps in which it was drawn, [N]."""
+    """Number of steps in which it was drawn, [N]."""
     radius: Tensor
     """Largest radius in pixels, [N]."""
 
     @classmethod
     def empty(cls, count: int) -> DensityStats:
-        """Nothing seen yet."""
+        """Statistics before the first step."""
         return cls(*(torch.zeros(count) for _ in range(4)))
 
     def add(self, view: PreparedView, means2d: Tensor, absolute: Tensor) -> None:
-        """One step: what the Gaussians this view draws got as pixel gradients, [N, 2]."""
+        """Add the pixel gradients [N, 2] of the Gaussians that this view draws, for one step."""
         view.tally(means2d, absolute, self.gradient, self.absolute, self.seen, self.radius)
 
     def mean_gradient(self) -> Tensor:
-        """Per step in which it was drawn, [N]."""
+        """Mean gradient length over the steps in which it was drawn, [N]."""
         return self.gradient / self.seen.clamp(min=1)
 
     def mean_absolute(self) -> Tensor:
-        """Per step in which it was drawn, [N]."""
+        """Mean absolute gradient over the steps in which it was drawn, [N]."""
         return self.absolute / self.seen.clamp(min=1)
 
 
 @dataclass(frozen=True)
 class ViewScores:
-    """What a few training views say about each Gaussian (FastGS, multi-view consistency)."""
+    """Scores of each Gaussian from a few training views (FastGS, multi-view consistency)."""
 
     importance: Tensor
-    """Badly rendered pixels it takes part in, per view, [N]."""
+    """Number of badly rendered pixels it contributes to, per view, [N]."""
     blame: Tensor
-    """The same weighted by the views' losses, scaled to [0, 1], [N]."""
+    """The same number weighted by the views' losses, scaled to [0, 1], [N]."""
 
 
 @dataclass(frozen=True)
 class DensityContext:
-    """What a rule may look at besides the table and its statistics."""
+    """Inputs of a rule besides the table and its statistics."""
 
     step: int
     extent: float
     pixels: int
-    """Of a typical training view."""
+    """Number of pixels of a typical training view."""
     score_views: Callable[[], ViewScores]
-    """Renders some training views; expensive, so only called when needed."""
+    """Renders some training views; expensive, so called only when needed."""
     random: torch.Generator
 
 
@@ -95,28 +95,28 @@ class DensityRule(Protocol):
         ...
 
     def apply(self, table: GaussianTable, stats: DensityStats, context: DensityContext) -> bool:
-        """Change the table; true when rows were added or removed."""
+        """Change the table; True if rows were added or removed."""
         ...
 
 
 class ScheduledDensity(ABC):
-    """The schedule both rules share, scaled from 30,000 steps; a rule fills in `densify`."""
+    """The schedule both rules share, scaled from 30,000 steps; a rule implements `densify`."""
 
     def __init__(self, config: TrainConfig, *, every: int, reset_every: int) -> None:
-        """Rounds of growth `every` so many of 30,000 steps; resets as often as the rule says."""
+        """`every` is the number of steps between growth rounds in a run of 30,000 steps."""
         self.limit = config.max_gaussians
         self.start, self.end = config.scaled(500), config.scaled(15_000)
-        # Between two rounds new Gaussians must settle: gradients of unsettled ones say little,
-        # and rounds that follow too fast grow a crowd that overfits.
+        # New Gaussians must settle between two rounds: their first gradients carry little
+        # information, and rounds in quick succession add too many Gaussians and overfit.
         self.every = max(10, min(LEAST_SETTLING, config.iterations // 12), config.scaled(every))
         self.reset_every = reset_every
 
     def wants_statistics(self, step: int) -> bool:
-        """Until densification ends."""
+        """True until densification ends."""
         return step < self.end
 
     def apply(self, table: GaussianTable, stats: DensityStats, context: DensityContext) -> bool:
-        """Densify on schedule, reset opacities now and then; true when rows changed."""
+        """Densify and reset opacities on schedule; True if rows were added or removed."""
         due = self.start < context.step < self.end and context.step % self.every == 0
         if due:
             self.densify(table, stats, context)
@@ -140,7 +140,7 @@ def within_limit(wanted: Tensor, score: Tensor, room: int) -> Tensor:
 
 
 def grow(table: GaussianTable, clone: Tensor, split: Tensor, random: torch.Generator) -> Tensor:
-    """Copy the cloned rows, replace the split ones by two smaller samples of themselves.
+    """Copy the cloned rows; replace each split row with two smaller samples of itself.
 
     Returns which rows of the grown table are new, bool [N'].
     """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The density rule of FastGS (Ren et al. 2026): grow and prune by multi-view consistency.
 
-A Gaussian grows only if several views agree that the pixels it takes part in are badly
-rendered (VCD), and goes for good if it keeps taking part in them (VCP).
+A Gaussian grows only if several views agree that the pixels it contributes to are badly
+rendered (VCD), and is removed if it keeps contributing to such pixels (VCP).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from splatcert.training.table import GaussianTable
 
 ABSOLUTE_GRADIENT = 1.2e-3
 DENSE = 0.001
-"""Of the extent: larger Gaussians are split, smaller ones cloned."""
+"""Share of the extent above which Gaussians are split; smaller ones are cloned."""
 IMPORTANCE = 5.0
 """Badly rendered pixels per view and megapixel above which a Gaussian may grow."""
 MOST_OPACITY = 0.8
@@ -45,13 +45,13 @@ class FastGSDensity(ScheduledDensity):
         super().__init__(
             config,
             every=500,
-            # Opacities need some hundred steps to recover: a short run has no resets.
+            # Opacities take a few hundred steps to recover, so a short run has no resets.
             reset_every=spacing if spacing >= LEAST_RECOVERY else config.iterations,
         )
         self.final_prunes = {config.scaled(step) for step in FINAL_PRUNES}
 
     def apply(self, table: GaussianTable, stats: DensityStats, context: DensityContext) -> bool:
-        """The shared schedule, and the final prunes after it."""
+        """Follow the shared schedule, then the final prunes."""
         changed = super().apply(table, stats, context)
         if context.step in self.final_prunes:
             scores = context.score_views()
@@ -60,7 +60,7 @@ class FastGSDensity(ScheduledDensity):
         return changed
 
     def densify(self, table: GaussianTable, stats: DensityStats, context: DensityContext) -> None:
-        """Grow where views agree, prune by blame, clamp opacities."""
+        """Grow where views agree, prune by blame, and clamp opacities."""
         scores = context.score_views()
         agreed = scores.importance > IMPORTANCE * context.pixels / 1e6
         large = table.largest_scales() > DENSE * context.extent
@@ -86,28 +86,28 @@ class FastGSDensity(ScheduledDensity):
     def _drawn_by_blame(
         candidates: Tensor, blame: Tensor, new: Tensor, random: torch.Generator
     ) -> Tensor:
-        """Draw half as many rows as there are candidates, by blame; the candidates drawn go."""
+        """Draw half as many rows as there are candidates, by blame; drawn candidates are pruned."""
         budget = int(candidates.sum()) // 2
         weight = torch.where(new, 0.0, 1 / (1e-6 + 1 - blame))
         budget = min(budget, int((weight > 0).sum()))
         gone = torch.zeros_like(candidates)
         if budget:
-            # Exponential races draw without replacement and have no limit on the count.
+            # Exponential races sample without replacement, with no limit on the count.
             race = torch.empty_like(weight).exponential_(generator=random) / weight
             gone[race.topk(budget, largest=False).indices] = True
         return gone & candidates
 
 
 VANILLA_DENSE = 0.01
-"""Of the extent: larger Gaussians are split, smaller ones cloned."""
+"""Share of the extent above which Gaussians are split; smaller ones are cloned."""
 
 
 class VanillaDensity(ScheduledDensity):
-    """Grow where the projected centre is pulled hard, drop the faint and the huge."""
+    """Grow where the gradient of the projected centre is large; drop the faint and the huge."""
 
     def __init__(self, config: TrainConfig) -> None:
         # After a reset, opacities take as many steps to recover in a short run as in a long one,
-        # and whatever is wide goes from then on. A run whose growth ends too soon has none: at
+        # and wide Gaussians are removed from then on. A run whose growth ends early has none: at
         # 7,000 steps of truck, resets every 700 steps cost 2.7 dB, a single one at 3,000 0.7 dB.
         spacing = max(RESET_EVERY, config.scaled(RESET_EVERY))
         enough = 2 * spacing <= config.scaled(15_000)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where training starts: one Gaussian on each sparse point, or scattered ones."""
+"""The initial Gaussians: one on each sparse point, or scattered ones."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from splatcert.splats.harmonics import rgb_to_constant
 NEIGHBOURS = 3
 FIRST_OPACITY = 0.1
 JITTER = 0.1
-"""Of a Gaussian's first size: what tells the members of an ensemble apart at the start."""
+"""Jitter as a share of a Gaussian's initial size, which makes members of an ensemble differ."""
 
 
 class CaptureError(InputError):
-    """A capture nothing can be learned from."""
+    """A capture that cannot be trained on."""
 
 
 def check_capture(scene: Scene) -> None:
-    """Refuse at the start what could only fail later."""
+    """Refuse early what would fail later."""
     views = len(scene.training)
     if views < 2:
         raise CaptureError(
-            f"{scene.path}: {views} training photograph(s); at least 2 are needed.\n"
+            f"{scene.path}: {views} training photograph(s); at least 2 are required.\n"
             "  Add photographs, or hold out fewer of them."
         )
     centres = np.stack([camera.centre for camera in scene.training.cameras])
     if np.ptp(centres, axis=0).max() <= 1e-6 * max(1.0, float(np.abs(centres).max())):
         raise CaptureError(
-            f"{scene.path}: all {views} training cameras stand at one place.\n"
+            f"{scene.path}: all {views} training cameras are at one place.\n"
             "  Depth cannot be learned without parallax; check the poses, or photograph\n"
             "  from several places."
         )
@@ -45,7 +45,7 @@ def check_capture(scene: Scene) -> None:
 def _starting_points(
     scene: Scene, config: TrainConfig, rng: np.random.Generator
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], str]:
-    """Positions, colours in [0, 1], and a sentence about where they come from."""
+    """Positions, colours in [0, 1], and a note on where they come from."""
     points = scene.points
     if points is not None and len(points.xyz):
         colours = np.asarray(points.rgb, dtype=np.float64) / 255
@@ -62,7 +62,7 @@ def _starting_points(
 
 
 def initial_splats(scene: Scene, config: TrainConfig) -> tuple[Splats, str]:
-    """Splats to start from, and a sentence that says from what."""
+    """The initial splats, and a note on where they come from."""
     rng = np.random.Generator(np.random.PCG64([config.seed, 0]))
     xyz, rgb, note = _starting_points(scene, config, rng)
     if len(xyz) > config.max_gaussians:

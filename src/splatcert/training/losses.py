@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What training minimises and what evaluation reports: L1, SSIM, PSNR.
+"""The losses that training minimises and the metrics that evaluation reports: L1, SSIM, PSNR.
 
 SSIM uses the window of the original paper (11 x 11 Gaussian, sigma 1.5, population
 variances). Training averages it over the whole image with zeros outside, as all 3DGS
@@ -35,7 +35,7 @@ def _bytes(mask: Tensor | None) -> Tensor | None:
 
 
 class TooSmallError(InputError):
-    """A picture without a single window to compare."""
+    """A picture without a single complete SSIM window."""
 
 
 def ssim(
@@ -50,9 +50,9 @@ def ssim(
         counted = counted[BORDER:-BORDER, BORDER:-BORDER]
     if not counted.any():
         raise TooSmallError(
-            f"no pixel of a {image.shape[1]} x {image.shape[0]} image counts: SSIM needs a window "
-            f"of {2 * BORDER + 1} pixels inside the image and the mask.\n"
-            "  Use larger photos, or hold out none whose mask leaves nothing."
+            f"no pixel of a {image.shape[1]} x {image.shape[0]} image counts: SSIM requires a "
+            f"window of {2 * BORDER + 1} pixels inside the image and the mask.\n"
+            "  Use larger photos, or do not hold out photos whose masks exclude almost everything."
         )
     _, value = _native.loss(
         _floats(image), _floats(target), 0.0, 1.0, _bytes(mask), inside_only, None
@@ -69,7 +69,7 @@ def psnr(image: Tensor, target: Tensor, *, mask: Tensor | None = None) -> float:
 
 @dataclass(frozen=True)
 class ViewMetrics:
-    """One view's figures."""
+    """Metrics of one view."""
 
     name: str
     psnr: float

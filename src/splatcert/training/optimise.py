@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The training loop: one photograph a step, all of it in native kernels.
+"""The training loop: one photograph per step, computed in native kernels.
 
-Nothing random is carried from step to step: the order of photographs and the samples of
+No random state is carried from step to step: the order of photographs and the samples of
 density control are functions of the seed and the step, so a resumed run takes the same
-steps as one that never stopped.
+steps as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from splatcert.training.step import fit_view
 from splatcert.training.table import GaussianTable
 
 RATE_MEANS = (1.6e-4, 1.6e-6)
-"""Times the scene's extent, first and last step, log-linear between."""
+"""Learning rates at the first and last step, in scene extents; log-linear in between."""
 RATES = {"quats": 1e-3, "log_scales": 5e-3, "logit_opacities": 2.5e-2}
 RATE_COLOUR = 2.5e-3
 RATE_HARMONICS = {"vanilla": 2.5e-3 / 20, "fastgs": 5e-3 / 20}
 HARMONICS_EVERY = {"vanilla": 1, "fastgs": 16}
-"""FastGS steps the higher harmonics rarely, with gradients summed in between. Of 30,000 steps;
-a shorter run steps them more often, or they would not be learned, but no more than about 750
-times: such a step touches most of the memory a run holds."""
+"""FastGS updates the higher harmonics rarely, with gradients summed in between. The interval is
+for 30,000 steps. A shorter run updates them more often, or they would not be learned, but at
+most about 750 times, because such an update touches most of a run's memory."""
 RAISE_DEGREE_EVERY = 1_000
 CHECK_EVERY = 100
 SCORED_VIEWS = 10
 BAD_PIXEL = 0.1
-"""Of a view's range of errors: above it a pixel is badly rendered."""
+"""Share of a view's range of errors above which a pixel is badly rendered."""
 
 RULES: dict[str, Callable[[TrainConfig], DensityRule]] = {
     "vanilla": VanillaDensity,
@@ -52,12 +52,12 @@ RULES: dict[str, Callable[[TrainConfig], DensityRule]] = {
 
 
 class DivergedError(InputError):
-    """Values that are no longer numbers."""
+    """Training produced values that are not finite."""
 
 
 @dataclass(frozen=True)
 class StepReport:
-    """What one step has to tell."""
+    """Result of one step."""
 
     step: int
     loss: float
@@ -66,7 +66,7 @@ class StepReport:
 
 
 class Trainer:
-    """State of one run; `step` moves it on by one photograph."""
+    """State of one run; `step` advances it by one photograph."""
 
     def __init__(self, scene: Scene, config: TrainConfig) -> None:
         check_capture(scene)
@@ -82,7 +82,7 @@ class Trainer:
         return self.table.splats()
 
     def step(self) -> StepReport:
-        """Render one photograph, move every parameter, let density control act."""
+        """Render one photograph, update every parameter, and run density control."""
         step = self.steps_done + 1
         view = self._view_at(step)
         camera, target, mask = self._labels(view, step)
@@ -112,7 +112,7 @@ class Trainer:
         return camera, image, mask
 
     def _shrink(self, step: int) -> int:
-        """Pixels of the photograph per pixel of this step, along one side."""
+        """Factor by which this step reduces each side of the photograph."""
         if not self.config.coarse_to_fine:
             return 1
         done = step / self.config.iterations
@@ -138,11 +138,11 @@ class Trainer:
         return StepReport(step, fit.loss, psnr, len(self.table))
 
     def _degree_every(self) -> int:
-        """Steps between degrees; a short run still reaches the last one before its middle."""
+        """Steps between degrees; a short run still reaches the last degree before its middle."""
         return min(RAISE_DEGREE_EVERY, max(1, self.config.iterations // 8))
 
     def _move(self, step: int, drawn: Tensor) -> None:
-        """Adam on what this view has drawn; the higher harmonics on their own beat."""
+        """Adam on the Gaussians this view has drawn; higher harmonics at their own interval."""
         table, kind = self.table, self.config.density
         done = (step - 1) / max(1, self.config.iterations - 1)
         first, last = RATE_MEANS
@@ -159,7 +159,7 @@ class Trainer:
             table.adam("sh", rate, count, rows=rows, columns=harmonics, clear=True)
 
     def _harmonics_every(self) -> int:
-        """Steps between those of the higher harmonics."""
+        """Number of steps between updates of the higher harmonics."""
         published = HARMONICS_EVERY[self.config.density]
         least = min(4, published, self.config.iterations // 750)
         return max(1, least, self.config.scaled(published))
@@ -178,13 +178,13 @@ class Trainer:
             if not len(self.table):
                 raise DivergedError(
                     f"step {step}: every Gaussian has faded and was removed.\n"
-                    "  Nothing in the photographs needs one: are they all of the background's "
+                    "  The photographs need none: are they all of the background's "
                     "colour?"
                 )
             self.stats = DensityStats.empty(len(self.table))
 
     def _score_views(self, step: int) -> ViewScores:
-        """Render a few training views and see which Gaussians take part in bad pixels."""
+        """Render a few training views and find the Gaussians that contribute to bad pixels."""
         views = self.scene.training
         order = np.random.Generator(np.random.PCG64([self.config.seed, 2, step]))
         chosen = order.permutation(len(views))[:SCORED_VIEWS]
@@ -206,7 +206,7 @@ class Trainer:
         return ViewScores(total / len(chosen), (blame - low) / max(high - low, 1e-12))
 
     def _check_finite(self, step: int, loss: float) -> None:
-        """A bad value can hide for long where no view draws it, so parameters are looked at."""
+        """Check the parameters too: a bad value has no effect on the loss until a view draws it."""
         for name, tensor in self.table.values.items():
             bad = ~tensor.reshape(len(self.table), -1).isfinite().all(dim=1)
             if bad.any():
@@ -214,7 +214,7 @@ class Trainer:
                 raise DivergedError(
                     f"step {step}: {name} of {int(bad.sum())} of {len(self.table)} Gaussians "
                     f"is not finite, first at index {first}.\n"
-                    "  The last checkpoint is intact. Try another --seed in a new folder."
+                    "  The last checkpoint is intact. Try a different --seed in a new folder."
                 )
         if not math.isfinite(loss):
             raise DivergedError(
@@ -229,7 +229,7 @@ def train(
     *,
     report: Callable[[StepReport], None] | None = None,
 ) -> Splats:
-    """Fit splats to the training views of a scene; held-out views are not touched."""
+    """Fit splats to the training views of a scene; held-out views are not used."""
     trainer = Trainer(scene, config or TrainConfig())
     while trainer.steps_done < trainer.config.iterations:
         progress = trainer.step()

@@ -47,7 +47,7 @@ class RunError(InputError):
 def peak_memory_mib() -> int:
     """Largest resident memory of this process so far."""
     kibibytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    if sys.platform == "darwin":  # counts in bytes there
+    if sys.platform == "darwin":  # macOS counts in bytes
         kibibytes //= 1024
     return kibibytes // 1024
 

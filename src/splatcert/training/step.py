@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One photograph forward and back: every array of it is filled by a native kernel."""
+"""Forward and backward pass of one photograph; native kernels fill every array."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from splatcert.training.table import GaussianTable
 
 @dataclass(frozen=True)
 class ViewFit:
-    """How well a photograph is explained; gradients are in the table."""
+    """How well the render fits a photograph; gradients are in the table."""
 
     loss: float
     squared_error: float
@@ -38,9 +38,8 @@ def fit_view(
 ) -> ViewFit:
     """Render, compare, and leave the gradients of all parameters in the table.
 
-    Gradients of the harmonics are added to what is there, because they are stepped
-    on a slower beat; all others are written anew. Density control's sums, if they are given,
-    are added to.
+    Gradients of the harmonics are added to the existing ones, because harmonics are updated
+    less often; all others are overwritten. Sums of density control, if given, are added to.
     """
     count, values, grads = len(table), table.values, table.grads
     means, quats, log_scales = values["means"], values["quats"], values["log_scales"]

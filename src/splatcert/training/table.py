@@ -74,14 +74,14 @@ class GaussianTable:
         )
 
     def clamp_opacities(self, most: float) -> None:
-        """Lower opacities to at most `most` and forget their moments."""
+        """Lower opacities to at most `most` and reset their moments."""
         limit = torch.tensor(most).logit().item()
         self.values["logit_opacities"].clamp_(max=limit)
         self.first["logit_opacities"].zero_()
         self.second["logit_opacities"].zero_()
 
     def keep(self, rows: Tensor) -> None:
-        """Leave only the rows a bool mask [N] selects."""
+        """Keep only the rows that a bool mask [N] selects."""
         for tensors in (self.values, self.first, self.second):
             for name in PARAMETERS:
                 tensors[name] = tensors[name][rows].contiguous()
@@ -104,7 +104,7 @@ class GaussianTable:
         self.grads = {name: torch.zeros_like(t) for name, t in self.values.items()}
 
     def tensors(self) -> dict[str, Tensor]:
-        """Everything a checkpoint must hold to go on with the same bits."""
+        """Everything a checkpoint must hold to resume with the same bits."""
         groups = {
             "value": self.values,
             "first": self.first,

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stamps: the inputs and outputs of a finished job.
 
-A job is redone only if its fingerprint has changed: its settings, or the content of what it
-was made from. So a killed bench resumes, and one whose file was edited redoes what
-the edit affects.
+A job is redone only if its fingerprint has changed: its settings, or the content of its
+inputs. So a killed bench resumes, and one whose file was edited redoes only what the edit
+affects.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Task:
 
     name: str
     stage: str
-    """Kind of work; jobs of one kind take about as long. Empty if it takes almost no time."""
+    """Kind of work; jobs of one kind take about equally long. Empty if it takes almost no time."""
     function: Callable[..., None]
     arguments: tuple[Any, ...]
     settings: Mapping[str, Any]
