@@ -183,4 +183,5 @@ def facts(found: Scene | ModelInfo, placed: Placement | None = None) -> dict[str
         known = {"kind": "model", **asdict(found)}
         return known if placed is None else {**known, "placed": placed.facts()}
     known = {key.replace(" ", "_").replace("-", "_"): v for key, v in found.describe().items()}
-    return {"kind": "capture", **known}
+    check = found.holdout_check
+    return {"kind": "capture", **known, "holdout_check": None if check is None else check.facts()}

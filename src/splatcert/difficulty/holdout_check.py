@@ -44,7 +44,7 @@ SIDES = {
 """What a photo does that has a smaller or a larger value of each feature."""
 LENGTHS = ("height", "radius")
 CONSEQUENCE = "Coverage may differ for the kind of view that is missing from the hold-out."
-REMEDY = "Train again with --holdout random8, or list held-out photos of every kind in a file."
+REMEDY = "Train with photos of every kind held out: --holdout random8, or a list in a file."
 
 
 @dataclass(frozen=True, kw_only=True)
