@@ -16,7 +16,9 @@ from certified_capture import NAMES, made_capture
 from certified_capture import certify_scene as certify
 from splatcert import CertifyConfig, ReportConfig, write_report
 from splatcert.certificate.certificate import CertificateError
+from splatcert.commands.certify import facts
 from splatcert.deploy import load_certificate
+from splatcert.difficulty.holdout_check import Difference, HoldoutCheck
 from splatcert.report.build import report_of
 from splatcert.report.conditions import conditions_of
 from splatcert.report.summary import closing_lines
@@ -126,6 +128,31 @@ def test_a_test_that_does_not_reject_is_no_approval(certificate, p_value, mark, 
     (found,) = [one for one in conditions_of(judged) if "Permutation test" in one.words]
     assert found.mark == mark and said in found.words
     assert said in closing_lines(judged, Path("cert"))["Notes"]
+
+
+@pytest.mark.parametrize(
+    ("p_value", "mark", "row", "said"),
+    [
+        (0.5, "neutral", "Notes", "No sign of a difference between held-out and training cameras"),
+        (0.001, "attention", "Hold-out", "Coverage may differ for the kind of view"),
+    ],
+)
+def test_an_unfair_hold_out_is_attention_and_a_fair_one_no_approval(
+    certificate, p_value, mark, row, said
+):
+    lower = Difference(feature="elevation", z=-3.6, held_out=-17.0, training=-4.0, beyond=0.36)
+    check = HoldoutCheck(p_value=p_value, differences=(lower,), held_out=25, training=169)
+    judged = replace(certificate)
+    judged.__dict__["holdout_check"] = check
+    (found,) = [one for one in conditions_of(judged) if "feature" in one.columns]
+    assert found.mark == mark and said in found.words
+    assert found.rows == (("elevation", "-17°", "-4°", "-3.60"),)
+    lines = closing_lines(judged, Path("cert"))
+    assert said in lines[row] and ("Hold-out" in lines) == (mark == "attention")
+    assert facts(judged, Path("cert"))["holdout_check"]["flagged"] == (mark == "attention")
+    judged.__dict__["holdout_check"] = None
+    assert not [one for one in conditions_of(judged) if "feature" in one.columns]
+    assert facts(judged, Path("cert"))["holdout_check"] is None
 
 
 def test_certify_ends_with_seven_lines(certificate):

@@ -88,6 +88,12 @@ def test_a_rule_of_the_user_s_is_his_word_where_the_model_is_silent(capture):
     photographs = read_photographs(capture)
     assert split_unseen(photographs, 2, TrainingAccount())[1] == "user"
     assert split_unseen(photographs, "2", TrainingAccount(split=2))[1] == "model"
+    assert split_unseen(photographs, "random3", TrainingAccount())[1] == "user"
+
+
+def test_a_random_rule_is_a_rule_that_the_model_s_word_stands_against(capture):
+    with pytest.raises(TrainedOnTheseError, match="held-out photos"):
+        split_unseen(read_photographs(capture), "random2", TrainingAccount(split=8))
 
 
 def test_a_dataset_s_own_split_is_what_trainers_follow(capture):

@@ -21,6 +21,19 @@ def test_a_capture_in_words(capture, capsys):
         assert fact in printed
 
 
+def test_a_capture_under_another_split(capture, model, capsys):
+    assert cli.main(["inspect", str(capture), "--holdout", "random4"]) == 0
+    assert "one random photo of every 4 in name order" in capsys.readouterr().out
+    assert cli.main(["inspect", str(capture), "--holdout", "2", "--json"]) == 0
+    known = json.loads(capsys.readouterr().out)
+    assert known["held_out"] == 5
+    assert known["holdout_check"]["words"].startswith("No sign of a difference")
+    assert cli.main(["inspect", str(capture), "--holdout", "random99"]) == 2
+    assert "random99 cannot split 9 photos" in capsys.readouterr().err
+    assert cli.main(["inspect", str(model), "--holdout", "2"]) == 2
+    assert "--holdout goes with a capture" in capsys.readouterr().err
+
+
 def test_a_model_in_words(model, capsys):
     assert cli.main(["inspect", str(model)]) == 0
     printed = capsys.readouterr().out

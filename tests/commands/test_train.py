@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from splatcert.capture import open_capture
 from splatcert.cli import main
 from splatcert.raster.render import render
+from splatcert.scene.load import load_scene
 from splatcert.storage.png import to_pixels
 from splatcert_bench.synthetic.scenes import made_splats
 from waiting import until
@@ -49,6 +51,18 @@ def test_it_trains_measures_and_says_so(photographs, tmp_path, capsys):
     assert (run / "splats.ply").read_bytes() == before
     assert main(["train", str(photographs), "-o", str(run), *FAST, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["runs"] == [{"path": str(run), **metrics}]
+
+
+def test_a_random_hold_out_is_what_certify_calibrates_on(photographs, tmp_path, capsys):
+    run = tmp_path / "run"
+    assert main(["train", str(photographs), "-o", str(run), *FAST, "--holdout", "random2"]) == 0
+    assert "Hold-out      No sign of a difference" in capsys.readouterr().out
+    expected = load_scene(photographs, holdout="random2").held_out.names
+    request = json.loads((run / "train.json").read_text())["request"]
+    assert tuple(request["held_out_views"]) == expected
+    for asked in ("auto", "random2"):
+        capture = open_capture(photographs, run, holdout=asked)
+        assert capture.scene.held_out.names == expected and capture.unseen_by == "model"
 
 
 def test_other_settings_in_the_same_folder_are_refused(photographs, tmp_path, capsys):

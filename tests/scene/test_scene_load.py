@@ -4,6 +4,7 @@ import io
 import json
 import shutil
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ from PIL import Image
 from scene_writers import edit_json, photo, reconstruction, ring, write_colmap, write_transforms
 from splatcert.camera import camera_hash
 from splatcert.errors import InputError
-from splatcert.scene.dataset import SplitError
+from splatcert.scene.dataset import Dataset, Shot, SplitError, split
+from splatcert.scene.lens import Lens
 from splatcert.scene.load import SceneError, load_scene, read_photographs
 from splatcert.scene.photo_files import PathError
 from splatcert.scene.pixels import ImageError
@@ -37,6 +39,48 @@ def test_every_eighth_name_is_held_out(capture):
         assert scene.held_out.names == (NAMES[0], NAMES[8])
         assert scene.training.names == tuple(NAMES[1:8])
     assert load_scene(capture, holdout=4).held_out.names == (NAMES[0], NAMES[4], NAMES[8])
+
+
+def made_names(count, stem="photo"):
+    """A dataset of names alone."""
+    pose = np.eye(4)
+    lens = Lens(fx=1, fy=1, cx=1, cy=1, width=2, height=2)
+    shots = tuple(
+        Shot(f"{stem}_{k:04d}.png", lens, pose, "images", f"{k}.png") for k in range(count)
+    )
+    return Dataset(format="colmap", root=Path(), source=Path(), shots=shots)
+
+
+def held_out_places(count, rule, stem="photo"):
+    """Indices of the photos that a rule holds out, and its words."""
+    parts, words = split(made_names(count, stem), rule)
+    return [k for k, part in enumerate(parts.values()) if part == "held out"], words
+
+
+@pytest.mark.parametrize(("count", "every"), [(96, 8), (97, 8), (103, 8), (50, 5), (9, 2)])
+def test_a_random_hold_out_has_one_photo_of_every_run(count, every):
+    places, words = held_out_places(count, f"random{every}")
+    assert words == f"one random photo of every {every} in name order held out (seed 0)"
+    runs = [place // every for place in places]
+    assert runs[: count // every] == list(range(count // every))
+    assert len(set(runs)) == len(runs)
+    assert (places, words) == held_out_places(count, f"random{every}")
+
+
+def test_a_random_hold_out_follows_the_names_and_no_rhythm():
+    places = np.array(held_out_places(8_000, "random8")[0])
+    counts = np.bincount(places % 8, minlength=8)
+    assert counts.sum() == 1_000 and abs(counts - 125).max() < 4 * np.sqrt(125 * 7 / 8)
+    assert places.tolist() != held_out_places(8_000, "random8", "other")[0]
+    # Kept for good: a certificate names the rule, and anybody may draw again.
+    assert held_out_places(40, "random8")[0] == [4, 12, 21, 26, 32]
+
+
+def test_a_random_hold_out_is_loaded_like_any_other(capture):
+    scene = load_scene(capture, holdout="random4")
+    assert len(scene.held_out) in (2, 3)
+    assert scene.details["split"] == "one random photo of every 4 in name order held out (seed 0)"
+    assert scene.held_out.names == load_scene(capture, holdout="random4").held_out.names
 
 
 def test_names_are_sorted_as_strings(tmp_path):
@@ -79,6 +123,10 @@ def test_unknown_names_in_a_list_are_refused_by_name(capture):
         (-3, "leaves nothing to train on"),
         (True, "must be a number"),
         ("format", "does not define a split"),
+        ("random1", "random1 cannot split 9 photos"),
+        ("random10", "random10 cannot split 9 photos"),
+        ("random0", "random0 cannot split 9 photos"),
+        ("random", "no list of held-out photos"),
         ("nowhere.txt", "no list of held-out photos"),
     ],
 )

@@ -9,6 +9,7 @@ import cv2
 import numpy as np
 import pytest
 
+from splatcert.difficulty.holdout_check import check_holdout
 from splatcert.difficulty.predictor import shipped_predictor
 from splatcert.scales.named import chosen_predictor, learned_from
 from splatcert.scene.load import load_scene
@@ -118,3 +119,16 @@ def test_captures_the_package_learned_from_are_known_again(name):
     chosen, predictor = chosen_predictor("default", scene)
     assert chosen == ("strict" if name == "garden" else "reverse")
     assert not learned_from(predictor.card, scene)
+
+
+@pytest.mark.parametrize("name", index())
+def test_every_8th_photo_is_a_fair_sample_of_each_capture_but_bicycle(name, record_property):
+    """In bicycle, photos alternate between looking level and looking up."""
+    scene = load_scene(SCENES / name, holdout=8)
+    found = check_holdout(scene.held_out.cameras, scene.training.cameras)
+    assert found is not None
+    record_property("p", found.p_value)
+    if name == "bicycle":
+        assert found.p_value <= 0.01 and found.largest.feature == "elevation"
+    else:
+        assert found.p_value > 0.05

@@ -71,6 +71,7 @@ OTHER = {
     "train-steps": ("transforms", TRAINING.replace("--iterations 4", "--iterations 0")),
     "train-holdout": ("transforms", TRAINING.replace("holdout 3", "holdout 99999999999999999999")),
     "train-holdout-one": ("transforms", TRAINING.replace("holdout 3", "holdout 1")),
+    "train-holdout-random": ("transforms", TRAINING.replace("holdout 3", "holdout random999999")),
     "train-holdout-folder": ("transforms", TRAINING.replace("holdout 3", "holdout {it}")),
     "train-holdout-device": ("transforms", TRAINING.replace("holdout 3", "holdout /dev/zero")),
     "train-resolution": ("transforms", f"{TRAINING} --resolution 1/99999999999"),

@@ -24,6 +24,7 @@ from splatcert.certificate.record import Guarantee, Record
 from splatcert.conformal.boxes import Boxes, Flag
 from splatcert.conformal.calibrate import threshold_of
 from splatcert.conformal.levels import Level, parse_level
+from splatcert.difficulty.holdout_check import HoldoutCheck, check_holdout
 from splatcert.difficulty.predictor import ViewPredictor
 from splatcert.difficulty.rule import FactorRule
 from splatcert.difficulty.views_file import SceneViews
@@ -96,6 +97,12 @@ class Certificate:
         rows = [views.held_out.names.index(view.name) for view in calibration]
         factors = np.array([view.factor for view in calibration])
         return views.oracle("held-out", beta, record.scale.shape)[rows] / factors
+
+    @cached_property
+    def holdout_check(self) -> HoldoutCheck | None:
+        """Whether calibration views are a fair sample of the capture; None if nobody can say."""
+        calibration, training = self.record.calibration, self.record.training
+        return check_holdout([v.camera for v in calibration], [v.camera for v in training])
 
     @property
     def usual_half_widths(self) -> list[float]:

@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
 
 HOLDOUT = (
-    "Photos to hold out: every N-th by name, those listed in a file, the split that the capture's "
-    "format stores, or none. auto: the model's split, else the format's, else every 8th photo."
+    "Photos to hold out: every N-th by name, a random one of every N (random8), those listed in a "
+    "file, the split that the capture's format stores, or none. auto: the model's split, else the "
+    "format's, else every 8th photo."
 )
+HOLDOUT_OPTION: Any = tyro.conf.arg(metavar="N|randomN|FILE|format|none", help=HOLDOUT)
 
 
 class Command(Protocol):
@@ -73,7 +75,7 @@ class EngineOptions:
 class CaptureOptions:
     """How to read the capture."""
 
-    holdout: Annotated[str, tyro.conf.arg(metavar="N|FILE|format|none", help=HOLDOUT)] = "auto"
+    holdout: Annotated[str, HOLDOUT_OPTION] = "auto"
     images: Annotated[str | None, unset("FOLDER")] = None
     """Folder of photographs, such as images_4. Default: the capture's own."""
     resolution: Annotated[str | None, unset("SIZE")] = None

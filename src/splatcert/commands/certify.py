@@ -168,10 +168,12 @@ def facts(certificate: Certificate, folder: Path) -> dict[str, Any]:
     views = {"training": len(record.training), "calibration": len(record.calibration)}
     rule = certificate.rule
     predictor = None if rule is None else rule.predictor
+    check = certificate.holdout_check
     return {
         "kind": "certificate",
         "path": str(folder),
         **{name: to_plain(getattr(record, name)) for name in chosen},
         "views": {**views, "unlabelled": len(record.unlabelled)},
         "predictor": None if predictor is None else predictor.sha256,
+        "holdout_check": None if check is None else check.facts(),
     }

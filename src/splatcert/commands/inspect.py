@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from splatcert.commands import unset
+from splatcert.commands import HOLDOUT_OPTION, CaptureOptions, unset
 from splatcert.console import say, say_all
 from splatcert.errors import InputError
 
@@ -24,6 +24,7 @@ NO_CAPTURE = (
     "  It is not a capture: no cameras in sparse/0, transforms.json or transforms_train.json."
 )
 CERTIFICATE = "certificate.json"
+NOT_SPLIT = "{path} is a {kind}; --holdout goes with a capture."
 HEAD = 256
 """Bytes of a JSON file that tell what it is."""
 
@@ -40,6 +41,7 @@ class Inspect:
     """Capture, model, certificate, view predictor or cameras.json."""
     data: Annotated[Path | None, unset("PATH")] = None
     """Capture of the model, to find its coordinate frame by rendering a few training views."""
+    holdout: Annotated[str, HOLDOUT_OPTION] = "auto"
     json: bool = False
     """Print one JSON object instead of text."""
 
@@ -64,9 +66,11 @@ class Inspect:
         from splatcert.report.describe import capture_lines, model_lines
         from splatcert.scene.scene import Scene
 
-        found = recognised(self.path)
+        found = recognised(self.path, CaptureOptions(holdout=self.holdout))
         if isinstance(found, Scene):
-            self._refuse_data("capture")
+            self._refuse_data("capture", splits=True)
+        elif self.holdout != "auto":
+            raise InspectError(NOT_SPLIT.format(path=self.path, kind="model"))
         placed = self._placed()
         if self.json:
             print(json.dumps(facts(found, placed), indent=2, default=str))
@@ -119,7 +123,9 @@ class Inspect:
         show_predictor(predictor)
         say("Next", f"splatcert certify DATA MODEL -o CERT --predictor {self.path}")
 
-    def _refuse_data(self, kind: str) -> None:
+    def _refuse_data(self, kind: str, *, splits: bool = False) -> None:
+        if not splits and self.holdout != "auto":
+            raise InspectError(NOT_SPLIT.format(path=self.path, kind=kind))
         if self.data is not None:
             raise InspectError(f"{self.path} is a {kind}; --data goes with a model.")
 
@@ -153,9 +159,9 @@ def _json_head(path: Path) -> bytes:
         return file.read(HEAD)
 
 
-def recognised(path: Path) -> Scene | ModelInfo:
-    """The capture or model at a path."""
-    from splatcert.scene.load import SceneError, load_scene, recognise
+def recognised(path: Path, capture: CaptureOptions) -> Scene | ModelInfo:
+    """The capture, read with these options, or model at a path."""
+    from splatcert.scene.load import SceneError, recognise
     from splatcert.splats.account import account_of
     from splatcert.splats.files import describe_model
     from splatcert.splats.formats.recognise import recognise as recognise_model
@@ -172,7 +178,7 @@ def recognised(path: Path) -> Scene | ModelInfo:
             if path.is_file():
                 raise
             raise InspectError(f"{no_model}\n{NO_CAPTURE}") from None
-    return load_scene(path)
+    return capture.load(path)
 
 
 def facts(found: Scene | ModelInfo, placed: Placement | None = None) -> dict[str, Any]:
@@ -183,4 +189,5 @@ def facts(found: Scene | ModelInfo, placed: Placement | None = None) -> dict[str
         known = {"kind": "model", **asdict(found)}
         return known if placed is None else {**known, "placed": placed.facts()}
     known = {key.replace(" ", "_").replace("-", "_"): v for key, v in found.describe().items()}
-    return {"kind": "capture", **known}
+    check = found.holdout_check
+    return {"kind": "capture", **known, "holdout_check": None if check is None else check.facts()}

@@ -14,6 +14,7 @@ from splatcert.certificate.record import UnseenBy
 from splatcert.conformal.calibrate import ordinal, shortfall
 from splatcert.conformal.levels import in_percent
 from splatcert.conformal.ranks import views_needed
+from splatcert.difficulty.holdout_check import UNFAIR
 from splatcert.report.content import Condition, Mark, percent, plural
 from splatcert.report.summary import earlier_use
 
@@ -40,6 +41,7 @@ def conditions_of(certificate: Certificate) -> tuple[Condition, ...]:
     return (
         _alike(),
         _exchangeability(certificate),
+        *_fair_sample(certificate),
         _enough_views(certificate),
         _unseen(certificate),
         _labels(certificate),
@@ -82,6 +84,29 @@ def _exchangeability(certificate: Certificate) -> Condition:
         rows=tuple(
             (one.coordinate, one.statistic, f"{one.value:+.2f}", f"{one.p_value:.2g}")
             for one in test.findings
+        ),
+    )
+
+
+def _fair_sample(certificate: Certificate) -> tuple[Condition, ...]:
+    check = certificate.holdout_check
+    if check is None:
+        return ()
+    return (
+        Condition(
+            mark="attention" if check.flagged else "neutral",
+            title="The calibration photos are not a fair sample of the capture"
+            if check.flagged
+            else "No sign that calibration and training cameras differ",
+            words=f"{check.words} The test compares the cameras of "
+            f"{plural(check.held_out, 'calibration view')} and "
+            f"{plural(check.training, 'training view')}. Its p-value is for all features "
+            f"together; values below {UNFAIR} are flagged.",
+            columns=("feature", "median calibration", "median training", "z"),
+            rows=tuple(
+                (one.feature, one.words(one.held_out), one.words(one.training), f"{one.z:+.2f}")
+                for one in check.differences
+            ),
         ),
     )
 

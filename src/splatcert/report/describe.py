@@ -43,6 +43,7 @@ def capture_lines(scene: Scene) -> dict[str, str]:
             "Capture": f"{scene.format}, read from {known['source']}",
             "Views": f"{len(scene.training)} for training, {len(scene.held_out)} held out",
             "Split": known["split"],
+            "Hold-out": "" if scene.holdout_check is None else scene.holdout_check.words,
             "Unused": f"{known['unused']} photos in neither part" if known["unused"] else "",
             "Missing": f"{missing} held-out photos" if missing else "",
             "Size": counted(known["sizes"], "pixels"),

@@ -52,7 +52,7 @@ def closing_lines(certificate: Certificate, folder: Path) -> dict[str, str]:
         "Predictor": _predictor_note(certificate),
         "Half-width": width_words(certificate),
         "Estimate": estimate_words(certificate),
-        "Notes": exchangeability_words(certificate),
+        **_holdout_rows(certificate),
         "Next": f"splatcert report {place}    splatcert view {place}",
     }
     return {label: text for label, text in rows.items() if text}
@@ -157,6 +157,16 @@ def exchangeability_words(certificate: Certificate) -> str:
         "A permutation test on capture order and pose found no evidence against "
         f"exchangeability (p = {test.p_value:.2g})."
     )
+
+
+def _holdout_rows(certificate: Certificate) -> dict[str, str]:
+    """The notes; a hold-out that is no fair sample gets a row of its own."""
+    notes, check = exchangeability_words(certificate), certificate.holdout_check
+    if check is None:
+        return {"Notes": notes}
+    if check.flagged:
+        return {"Hold-out": check.words, "Notes": notes}
+    return {"Notes": f"{notes} {check.words}"}
 
 
 def estimate_words(certificate: Certificate) -> str:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from splatcert.camera import Camera, extent_of
+from splatcert.difficulty.holdout_check import HoldoutCheck, check_holdout
 from splatcert.errors import InputError, listed
 from splatcert.scene.dataset import SparsePoints, WorldFrame
 from splatcert.scene.roles import HeldOut, PixelSource, QueryView, TrainingView
@@ -116,6 +117,12 @@ class Scene:
         a capture has no depth.
         """
         return extent_of(self.training.cameras)
+
+    @cached_property
+    def holdout_check(self) -> HoldoutCheck | None:
+        """Whether held-out photos are a fair sample, by cameras alone; None if nobody can say."""
+        held_out = [self.held_out[name].camera for name in self.held_out.with_photo]
+        return check_holdout(held_out, self.training.cameras)
 
     def describe(self) -> dict[str, object]:
         """What is known about the scene, in plain values, for people and JSON."""
