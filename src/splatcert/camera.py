@@ -95,6 +95,11 @@ class Camera(PixelGrid):
         intrinsics = (self.fx, self.fy, self.cx, self.cy)
         if not np.isfinite(intrinsics).all() or self.fx <= 0 or self.fy <= 0:
             raise CameraError(f"focal lengths must be positive and finite, got {intrinsics}")
+        if np.abs(intrinsics).max() > FARTHEST:
+            raise CameraError(
+                f"focal lengths and principal point may be at most {FARTHEST:g} pixels, "
+                f"got {intrinsics}.\n  Correct the camera, or remove it."
+            )
 
     @property
     def K(self) -> NDArray[np.float64]:

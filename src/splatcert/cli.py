@@ -96,7 +96,8 @@ def _behind(error: BaseException | None) -> InputError | None:
 
 
 def _complain(message: str) -> None:
-    print(f"splatcert: {visible(message)}", file=sys.stderr)
+    with suppress(OSError):  # nobody listens any more; the exit code still tells
+        print(f"splatcert: {visible(message)}", file=sys.stderr, flush=True)
 
 
 def _explain_fault(error: Exception) -> None:
@@ -159,19 +160,51 @@ def _refusal(error: Exception) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code of one invocation: 0 success, 2 bad input, 1 a bug of ours, 130 interrupted."""
+    _replace_closed_streams()
     try:
         status = _perform(sys.argv[1:] if arguments is None else arguments)
-        sys.stdout.flush()
+        _flush()
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
-        # The reader closed the pipe, as `head` does. Python would complain again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader closed the pipe, as `head` does
+        _drop_output()
         return DONE
+    except OutputError as error:
+        _drop_output()
+        _complain(str(error))
+        return INPUT
     except Exception as error:
         _explain_fault(error)
         return OURS
     return status
+
+
+class OutputError(InputError):
+    """Standard output cannot be written."""
+
+
+def _flush() -> None:
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(
+            f"cannot write to standard output: {error.strerror}.\n"
+            "  Free some space, or send the output elsewhere."
+        ) from None
+
+
+def _drop_output() -> None:
+    """Send what is still buffered nowhere: Python would complain about it again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _replace_closed_streams() -> None:
+    """Python has no stream where a shell closed one (`>&-`): what is printed there is dropped."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
 
 
 def run() -> int:

@@ -8,7 +8,13 @@ import sys
 import textwrap
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
+from contextlib import (
+    AbstractContextManager,
+    contextmanager,
+    nullcontext,
+    redirect_stdout,
+    suppress,
+)
 from io import StringIO
 from typing import Any, TypeVar
 
@@ -135,7 +141,8 @@ def _lines() -> Progress:
         if now - printed[0] > SECONDS_BETWEEN_LINES:
             left = (now - started) / max(done - first, 1) * (total - done)
             words = "  ".join(filter(None, (f"{doing}: {done} of {total}", note)))
-            print(f"{words}  {left:.0f} s left", file=sys.stderr, flush=True)
+            with suppress(OSError):  # a closed pipe is no reason to stop working
+                print(f"{words}  {left:.0f} s left", file=sys.stderr, flush=True)
             printed[0] = now
 
     return on

@@ -187,7 +187,7 @@ def open_certificate(
     place = model or remembered(folder, "model")
     if place is None:
         raise CertificateError(
-            f"{folder} does not hold its model, and the model has moved.\n"
+            f"{folder} does not hold its model, and the model is not in the folder beside it.\n"
             f"  Pass the one that was certified ({record.model.gaussians:,} Gaussians): "
             "--model MODEL."
         )

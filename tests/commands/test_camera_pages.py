@@ -27,7 +27,8 @@ def commands(page: str) -> list[str]:
 @pytest.mark.parametrize("page", ["cameras.md", "export.md"])
 def test_the_commands_of_the_page(page, certified, tmp_path, monkeypatch):
     shutil.copytree(certified, tmp_path / "truck.cert")
-    remember_places(tmp_path / "truck.cert", tmp_path, certified.parent / "model.ply")
+    shutil.copy(certified.parent / "model.ply", tmp_path)
+    remember_places(tmp_path / "truck.cert", tmp_path, tmp_path / "model.ply")
     camera = load_certificate(certified).record.training[0].camera
     write_cameras(tmp_path, {"mine.png": camera})
     monkeypatch.chdir(tmp_path)

@@ -130,7 +130,7 @@ def test_a_model_in_its_trainers_frame_renders_from_its_certificate(
     runs, capture, tmp_path, name, capsys
 ):
     """The certificate remembers where both are, and finds the frame again by itself."""
-    cert, out = tmp_path / "cert", tmp_path / "out"
+    cert, out = capture.parent / f"{name}.cert", tmp_path / "out"
     assert cli.main(["certify", str(capture), str(runs[name]), "-o", str(cert)]) == 0
     assert cli.main(["render", str(cert), "-o", str(out), "--no-film", "--maps", "none"]) == 0
     assert len(list((out / "rgb").iterdir())) == VIEWS // 8

@@ -94,7 +94,7 @@ class Certificate:
         calibration = record.calibration
         if beta == parse_level(record.config.beta, "beta"):
             return np.array([view.score for view in calibration])
-        rows = [views.held_out.names.index(view.name) for view in calibration]
+        rows = views.held_out.rows_of(view.name for view in calibration)
         factors = np.array([view.factor for view in calibration])
         return views.oracle("held-out", beta, record.scale.shape)[rows] / factors
 

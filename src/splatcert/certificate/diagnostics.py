@@ -179,7 +179,7 @@ def estimate_by_splits(
     size = calibration_size(len(factors))
     if too_few_to_split(len(factors), alpha):
         return None
-    rows = [views.held_out.names.index(name) for name in factors]
+    rows = views.held_out.rows_of(factors)
     constant = views.oracle("held-out", beta, 0)[rows]
     shaped = views.oracle("held-out", beta, lambda_b)[rows]
     factor, one = np.array(list(factors.values())), np.ones(len(factors))

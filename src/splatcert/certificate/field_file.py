@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from splatcert.errors import InputError
 from splatcert.storage.arrays import read_tensors, write_tensors
+from splatcert.storage.json_text import parse_json
 
 FIELD = "field.safetensors"
 KEPT = ".field.safetensors"
@@ -136,7 +137,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         raise FieldError(f"no file at {path}.\n  Fit the field first.")
     try:
         arrays, texts = read_tensors(path)
-        facts = json.loads(texts[KEY])
+        facts = parse_json(texts[KEY])
     except OSError as error:
         raise _damaged(path, f"it is not a safetensors file ({error})") from error
     except (KeyError, ValueError, RecursionError) as error:

@@ -36,7 +36,13 @@ from splatcert.difficulty.descriptor import check_schema
 from splatcert.difficulty.rule import FactorParameters
 from splatcert.difficulty.views_file import SceneViews
 from splatcert.storage.schema import PlainError, from_plain, read_json, to_plain
-from splatcert.storage.whole import ArtefactError, file_hash, require_regular_file, write_text_whole
+from splatcert.storage.whole import (
+    ArtefactError,
+    file_hash,
+    output_folder,
+    require_regular_file,
+    write_text_whole,
+)
 
 if TYPE_CHECKING:
     pass
@@ -61,7 +67,7 @@ def save_certificate(certificate: Certificate, folder: Path) -> Path:
         )
     aside = folder / ASIDE
     try:
-        aside.mkdir(parents=True, exist_ok=True)
+        output_folder(aside)
         _write(certificate, aside)
         for name in (FIELD, VIEWS, MAIN):
             _put(aside / name, folder / name)
@@ -260,11 +266,16 @@ def remember_places(certificate: Path, data: Path, model: Path) -> None:
 
 
 def remembered(certificate: Path, what: str) -> Path | None:
-    """The path of the `data` or `model` of a certificate, if it is known and still exists."""
+    """The place of the `data` or `model` of a certificate, if it is known and still there.
+
+    Only within the folder that the certificate lies in: a stranger's certificate must not make
+    a command read other files of yours.
+    """
     try:
         with require_regular_file(certificate / PLACES).open("rb") as file:
             place = json.loads(file.read(LONGEST_PLACES))[what]
         path = Path(os.path.normpath(certificate / place))
-        return path if path.exists() else None
+        near = path.resolve().is_relative_to(certificate.resolve().parent)
+        return path if near and path.exists() else None
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None

@@ -8,6 +8,7 @@ certificate with one computed from scratch from photographs and splats.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -70,8 +71,8 @@ def _files(stored: Stored) -> str:
 def _roles(stored: Stored) -> str:
     record = stored.record
     groups = (record.training, record.calibration, record.unlabelled)
-    names = [view.name for group in groups for view in group]
-    twice = sorted({name for name in names if names.count(name) > 1})
+    names = Counter(view.name for group in groups for view in group)
+    twice = sorted(name for name, count in names.items() if count > 1)
     check(not twice, f"{listed(twice)} have two roles")
     held_out = sorted(view.name for view in (*record.calibration, *record.unlabelled))
     views = stored.views
@@ -235,7 +236,7 @@ def _diagnostics(stored: Stored) -> str:
         view.name: view.camera
         for view in (*record.training, *record.calibration, *record.unlabelled)
     }
-    rows = [views.held_out.names.index(name) for name in stored.scores]
+    rows = views.held_out.rows_of(stored.scores)
     limits = SupportLimits.of(views.held_out.descriptors[rows], [cameras[n] for n in stored.scores])
     check(to_plain(limits) == to_plain(record.support), "the support limits do not match")
     test = exchangeability_test(stored.scores, cameras, record.config.seed)

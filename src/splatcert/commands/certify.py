@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import dataclass
 from dataclasses import field as setting
 from pathlib import Path
@@ -71,7 +72,7 @@ class Certify:
     def run(self) -> None:
         """Open the capture, certify, write, and state the guarantee."""
         from splatcert.capture import open_capture
-        from splatcert.certificate.store import remember_places
+        from splatcert.certificate.store import remember_places, remembered
         from splatcert.conformal.calibrate import CalibrationTooSmall
         from splatcert.conformal.levels import parse_level
         from splatcert.pipeline import certify
@@ -113,7 +114,10 @@ class Certify:
         if self.json:
             print(json.dumps(facts(certificate, self.output), indent=2))
             return
-        say_all(closing_lines(certificate, self.output))
+        lines = closing_lines(certificate, self.output)
+        if remembered(self.output, "model") is None:
+            lines["Next"] += f" --model {shlex.quote(str(self.model))}"
+        say_all(lines)
 
     def _config(self) -> CertifyConfig:
         return CertifyConfig(

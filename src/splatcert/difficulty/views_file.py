@@ -7,7 +7,7 @@ without Python objects, with a schema version and the hashes of its inputs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from splatcert.conformal.levels import Level, parse_level
 from splatcert.difficulty.factor import LAMBDA_GRID
-from splatcert.errors import InputError
+from splatcert.errors import InputError, listed
 from splatcert.storage.arrays import read_archive, unusable, write_archive
 
 FORMAT = "splatcert views"
@@ -61,6 +61,14 @@ class ViewTable:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def rows_of(self, names: Iterable[str]) -> list[int]:
+        """Rows of these views, in time linear in both."""
+        at = {name: row for row, name in enumerate(self.names)}
+        wanted = list(names)
+        if missing := [name for name in wanted if name not in at]:
+            raise ViewTableError(f"there are no rows of {listed(missing)}")
+        return [at[name] for name in wanted]
 
     @classmethod
     def of(cls, views: Sequence[Any], betas: int) -> ViewTable:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from splatcert.storage.whole import write_text_whole
+from splatcert.storage.whole import append_line, refuse_link, write_text_whole
 
 LEDGER = ".frames.jsonl"
 Row = dict[str, Any]
@@ -23,8 +23,12 @@ class FrameLedger:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._done: dict[str, tuple[str, Row]] = {}
-        path = folder / LEDGER
-        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+        refuse_link(path := folder / LEDGER)
+        lines = (
+            path.read_text(encoding="utf-8", errors="replace").splitlines()
+            if path.is_file()
+            else []
+        )
         for line in lines:
             try:
                 entry = json.loads(line)
@@ -42,9 +46,7 @@ class FrameLedger:
     def add(self, key: str, row: Row) -> None:
         """Record a frame whose files have been written."""
         self._done[row["name"]] = (key, row)
-        with (self._folder / LEDGER).open("a", encoding="utf-8") as file:
-            # A line break first: an earlier process may have been interrupted within a line.
-            file.write("\n" + json.dumps({"key": key, "row": row}) + "\n")
+        append_line(self._folder / LEDGER, json.dumps({"key": key, "row": row}))
 
 
 def files_of(row: Row) -> list[str]:

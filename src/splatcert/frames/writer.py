@@ -62,11 +62,11 @@ class CertifiedFrames:
         files = {kind: f"{kind}/{stem}.png" for kind in maps}
         for kind, values in maps.items():
             shown = self.scale.colours(values) if kind == HALF_WIDTH else to_pixels(values)
-            output_folder((folder / files[kind]).parent)
+            output_folder((folder / files[kind]).parent, inside=folder)
             save_png(folder / files[kind], shown)
         if self.maps != "none":
             files["maps"] = f"maps/{stem}.{self.maps}"
-            output_folder((folder / files["maps"]).parent)
+            output_folder((folder / files["maps"]).parent, inside=folder)
             save_maps(folder / files["maps"], maps)
         return {**row_of(name, camera, boxes), "files": files}
 
@@ -91,7 +91,7 @@ class ModelFrames:
         """Render one camera to a PNG file."""
         picture = render(self.splats, camera, background=self.background, backend=self.backend)
         file = f"{stem}.png"
-        output_folder((folder / file).parent)
+        output_folder((folder / file).parent, inside=folder)
         save_png(folder / file, to_pixels(picture.rgb.cpu().numpy()))
         size = {"width": camera.width, "height": camera.height}
         return {"name": name, **size, "files": {RGB: file}}

@@ -109,7 +109,7 @@ def report_of(
 
 def _calibration(certificate: Certificate) -> Calibration:
     record, views = certificate.record, certificate.views
-    rows = [views.held_out.names.index(view.name) for view in record.calibration]
+    rows = views.held_out.rows_of(view.name for view in record.calibration)
     reach = [views.oracle("held-out", beta, record.scale.shape)[rows] for beta in views.betas]
     return Calibration(
         names=tuple(view.name for view in record.calibration),

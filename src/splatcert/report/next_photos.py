@@ -20,7 +20,7 @@ COLUMNS = ("photograph near", "half-width needed, of 255", "what is different th
 def next_photos(certificate: Certificate) -> NextPhotos:
     """Places near the calibration views that needed the widest boxes, widest first."""
     record, views = certificate.record, certificate.views
-    rows = [views.held_out.names.index(view.name) for view in record.calibration]
+    rows = views.held_out.rows_of(view.name for view in record.calibration)
     needed = views.oracle("held-out", certificate.beta, record.scale.shape)[rows]
     described = views.held_out.descriptors[rows]
     typical = np.median(described, axis=0)

@@ -29,6 +29,7 @@ from splatcert.scales.scoring import measure
 from splatcert.scene.roles import TrainingView
 from splatcert.scene.scene import TrainingViews
 from splatcert.splats.gaussians import Splats
+from splatcert.storage.whole import output_folder
 
 STAGES = {"sweep": "rendering training views", "fit": "fitting the residual field"}
 Look = Callable[[FittedScene, Camera, Backend], Query]
@@ -133,6 +134,6 @@ def _fitted_field(
         report=lambda doing, done, total: on(STAGES.get(doing, doing), done, total),
     )
     if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
+        output_folder(folder)
         save_field(folder / KEPT, fit, inputs=inputs)
     return fit

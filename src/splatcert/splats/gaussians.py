@@ -13,6 +13,8 @@ from torch import Tensor
 from splatcert.errors import InputError
 
 MAX_SH_DEGREE = 4
+BRIGHTEST = 1e15
+"""Largest harmonic: beyond it, squares and sums of colours leave the range of float32."""
 
 
 class SplatsError(InputError):
@@ -120,6 +122,13 @@ class Splats:
                     f"first at index {int(rows[0])}.\n"
                     "  Remove them in the tool that wrote the model, or train again."
                 )
+        bright = (self.sh.abs().flatten(1).amax(1) > BRIGHTEST).nonzero()[:, 0]
+        if len(bright):
+            raise SplatsError(
+                f"sh: {len(bright)} of {len(self)} Gaussians have colours beyond {BRIGHTEST:g}, "
+                f"first at index {int(bright[0])}.\n"
+                "  Remove them in the tool that wrote the model, or train again."
+            )
         zero = (self.quats.norm(dim=1) == 0).nonzero()[:, 0]
         if len(zero):
             raise SplatsError(

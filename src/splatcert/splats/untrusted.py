@@ -26,11 +26,15 @@ from splatcert.storage.whole import require_regular_file
 
 MAX_TEXT_BYTES = 64 << 20
 """Largest JSON file beside a model."""
-MAX_CONFIG_BYTES = 1 << 20
+MAX_CONFIG_BYTES = 1 << 16
+"""Largest settings file: trainers write a few kilobytes, and YAML of 1 MiB takes a minute."""
 MAX_CONFIG_ENTRIES = 1 << 20
 MAX_CONFIG_NUMBER = 1 << 63
 WHOLE = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 ZIP_MAGIC = b"PK\x03\x04"
+SAFE_TORCH = (2, 10)
+"""First torch whose weights-only loader neither runs code (CVE-2025-32434) nor corrupts memory
+(CVE-2026-24747)."""
 
 
 class ForeignFileError(SplatsError):
@@ -42,6 +46,7 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
 
     Archives are memory-mapped, so the optimiser state that trainers also store is not read.
     """
+    _require_safe_torch(path)
     try:
         with require_regular_file(path).open("rb") as file:
             mapped = file.read(len(ZIP_MAGIC)) == ZIP_MAGIC
@@ -56,6 +61,17 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
             "  Pass a gsplat or nerfstudio checkpoint, or a PLY file."
         )
     return content
+
+
+def _require_safe_torch(path: Path) -> None:
+    """Refuse checkpoints under an old torch, which an installation may have despite our floor."""
+    numbers = re.match(r"(\d+)\.(\d+)", torch.__version__)
+    if numbers is None or tuple(map(int, numbers.groups())) < SAFE_TORCH:
+        raise ForeignFileError(
+            f"{path}: refused, because torch {torch.__version__} has known holes through which a "
+            "checkpoint can run code.\n"
+            "  Install torch 2.10 or newer, or export the model as PLY and load that."
+        )
 
 
 def _refusal(path: Path, reason: str) -> ForeignFileError:
@@ -133,9 +149,11 @@ def load_config(path: Path) -> dict[str, Any]:
         content = yaml.load(text, _PlainLoader)
         if _entries(content, {}) > MAX_CONFIG_ENTRIES:
             raise ValueError(f"references unfold it to more than {MAX_CONFIG_ENTRIES} entries")
-    except (yaml.YAMLError, ValueError, TypeError, RecursionError, OverflowError) as error:
+    except Exception as error:  # tags such as !!bool and !!timestamp raise errors of any type
+        reason = str(error) if isinstance(error, (yaml.YAMLError, ValueError)) else "a wrong tag"
         raise ForeignFileError(
-            f"{path}: not readable as YAML ({str(error).split(chr(10))[0][:160]})"
+            f"{path}: not readable as YAML ({reason.split(chr(10))[0][:160]}).\n"
+            "  Restore the file, or remove it to continue without it."
         ) from None
     if not isinstance(content, dict):
         raise ForeignFileError(f"{path}: expected named settings, got {type(content).__name__}")

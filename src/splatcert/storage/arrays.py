@@ -62,6 +62,9 @@ def _check_claims(path: Path, max_bytes: int) -> None:
         size = sum(member.file_size for member in members)
         if size > max_bytes:
             raise ValueError(f"it unpacks to {size} bytes, the limit is {max_bytes}")
+        names = {member.filename.removesuffix(".npy") for member in members}
+        if len(names) < len(members):
+            raise ValueError("two of its members have the same name")
         for member in members:
             with packed.open(member) as file:
                 if np.lib.format.read_magic(file) != (1, 0):

@@ -9,7 +9,6 @@ place. Fractions are written "1/10", infinity "inf"; JSON has neither.
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import types
 import typing
@@ -24,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatcert.errors import InputError
+from splatcert.storage.json_text import finite_number, parse_json
 from splatcert.storage.whole import require_regular_file
 
 Kind = TypeVar("Kind")
@@ -55,7 +55,7 @@ def read_json(
     NaN, Infinity and numbers beyond the largest float are not JSON, but Python reads and other
     programs write them: `allow_nan` is for foreign files, whose readers check every number.
     """
-    parse = None if allow_nan else _finite
+    parse = None if allow_nan else finite_number
     try:
         with require_regular_file(path).open("rb") as file:
             data = file.read(max_bytes + 1)
@@ -64,7 +64,7 @@ def read_json(
                 f"{path} has more than {max_bytes} bytes, too many for a {what}.\n"
                 "  Check that this is the right file."
             )
-        return json.loads(data.decode("utf-8-sig"), parse_constant=parse, parse_float=parse)
+        return parse_json(data.decode("utf-8-sig"), parse)
     except OSError as error:
         raise raises(
             f"cannot read the {what} {path}: {error.strerror or error}.\n  Check the path."
@@ -76,13 +76,6 @@ def read_json(
             f"{path} is not valid JSON: {error}.\n"
             "  The file is truncated or damaged: restore it, or create it again."
         ) from None
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(f"{text} is not a JSON number")
-    return value
 
 
 def to_plain(value: Any) -> Any:  # noqa: PLR0911 - one line per kind of value

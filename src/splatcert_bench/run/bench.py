@@ -11,7 +11,7 @@ from pathlib import Path
 
 from splatcert.jobs import Job, NotBegun, Outcome, run_jobs
 from splatcert.storage.schema import to_plain
-from splatcert.storage.whole import owned_folder, write_text_whole
+from splatcert.storage.whole import output_folder, owned_folder, write_text_whole
 from splatcert_bench.baselines.named import maker_of
 from splatcert_bench.run.fingerprint import Task, is_done, perform, read_stamp
 from splatcert_bench.run.graph import tasks_of
@@ -106,7 +106,7 @@ def _run(
     bench: Bench, tasks: list[Task], workers: int, ray_address: str | None, tell: Tell | None
 ) -> State:
     stamps = bench.out / "jobs"
-    stamps.mkdir(parents=True, exist_ok=True)
+    output_folder(stamps)
     kinds = {task.name: task.stage for task in tasks}
     todo = _left(stamps, tasks)
     state = State(total=len(tasks), done=len(tasks) - len(todo))

@@ -78,7 +78,7 @@ def perform(stamps: Path, task: Task) -> float | None:
             with one_torch_thread():
                 task.function(*task.arguments)
         except Exception:
-            (stamps / f"{_file(task.name)}.error.txt").write_text(traceback.format_exc())
+            write_text_whole(stamps / f"{_file(task.name)}.error.txt", traceback.format_exc())
             raise
         (stamps / f"{_file(task.name)}.error.txt").unlink(missing_ok=True)
         seconds = time.perf_counter() - started

@@ -21,7 +21,7 @@ from splatcert.conformal.levels import parse_level
 from splatcert.errors import InputError
 from splatcert.storage import schema
 from splatcert.storage.arrays import LONGEST_REASON, UNUSABLE
-from splatcert.storage.whole import ArtefactError, replacing, write_text_whole
+from splatcert.storage.whole import ArtefactError, output_folder, replacing, write_text_whole
 from splatcert_bench.site.charts import CHARTS, Chart
 from splatcert_bench.site.page import results_page
 from splatcert_bench.site.panels import PANELS, Panel
@@ -159,7 +159,7 @@ def make_times(bench: BenchStudies, machine: Mapping[str, object]) -> dict[str, 
 
 def write_tables(folder: Path, tables: Sequence[Any]) -> None:
     """Every table as a Markdown and a LaTeX file."""
-    folder.mkdir(parents=True, exist_ok=True)
+    output_folder(folder)
     for table in map(table_from_plain, tables):
         write_text_whole(folder / f"{table.name}.md", markdown_table(table))
         write_text_whole(folder / f"{table.name}.tex", latex_table(table))
@@ -171,7 +171,7 @@ def write_figures(
     """Draw every chart from its numbers and, if their maps are given, the pictures."""
     from splatcert_bench.site.figures import write_charts, write_panel
 
-    folder.mkdir(parents=True, exist_ok=True)
+    output_folder(folder)
     write_charts(folder, results["charts"])
     if bench is not None:
         for picture in results["pictures"]:
@@ -180,7 +180,7 @@ def write_figures(
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write plain values in a form that gives small diffs."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    output_folder(path.parent)
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
     write_text_whole(path, _short_lists(text) + "\n")
 

@@ -25,6 +25,7 @@ from splatcert.difficulty.factor import LAMBDA_GRID
 from splatcert.scene.roles import EvaluationView
 from splatcert.scene.scene import Scene
 from splatcert.splats.files import load_splats
+from splatcert.storage.whole import output_folder
 from splatcert_bench.baselines.baseline import Fitted, Members
 from splatcert_bench.baselines.ensemble import Ensemble
 from splatcert_bench.baselines.named import maker_of
@@ -86,7 +87,7 @@ def make_study(model: Model) -> None:
 
     labelled = scene.held_out.reveal("evaluation", scene.held_out.with_photo, by="bench study")
     facts |= {"labels.before": float(before), "labels.after": float(len(labelled))}
-    model.raw_study.mkdir(parents=True, exist_ok=True)
+    output_folder(model.raw_study, inside=model.bench.out)
     for batch in batches:
         scored = score_batch(batch, labelled, betas_of(model))
         study = assemble(model, certificate, scored, batch, facts)

@@ -17,7 +17,7 @@ from splatcert.difficulty.rule import FactorRule, raw_predictions
 from splatcert.difficulty.views_file import SceneViews
 from splatcert.pipeline import learn
 from splatcert.scales.scale import ScaledView
-from splatcert.storage.whole import replacing
+from splatcert.storage.whole import output_folder, replacing
 from splatcert_bench.run.layout import Bench, Model
 from splatcert_bench.run.settings import OUT_OF_FOLD
 from splatcert_bench.studies.batch import ENSEMBLE_MEAN, MODEL, queries
@@ -39,7 +39,7 @@ def learn_pool(bench: Bench, pool: str) -> None:
             config = bench.config.learning(pool)
             learned[sources] = learn([known[s] for s in sources], config)
         path = bench.predictor(pool, target)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        output_folder(path.parent, inside=bench.out)
         learned[sources].save(path)
 
 
@@ -105,7 +105,7 @@ def _save(
 ) -> None:
     """Write the complete studies next to their ratios and pictures."""
     folder = model.bench.out / "studies"
-    folder.mkdir(parents=True, exist_ok=True)
+    output_folder(folder)
     hashes = {f"predictor {pool}": one.predictor.sha256 for pool, one in applied.items()}
     facts = _source_access(applied)
     for path in sorted(model.raw_study.glob("*.npz")):

@@ -18,7 +18,7 @@ from splatcert.scene.readers.colmap import find_model, read_colmap, shots_of
 from splatcert.scene.readers.colmap_text import text_model
 from splatcert.scene.readers.transforms import read_frames
 from splatcert.storage.schema import load_json, read_json
-from splatcert.storage.whole import write_text_whole
+from splatcert.storage.whole import output_folder, write_text_whole
 
 KNOWN = (
     "  Supported: cameras.json (Inria's or splatcert's), transforms.json, and a COLMAP\n"
@@ -48,7 +48,7 @@ def write_cameras(folder: Path, cameras: Mapping[str, Camera]) -> list[Path]:
     """`cameras.json` and a COLMAP text model in `sparse/0`; returns what was written."""
     written = [folder / "cameras.json"]
     write_camera_list(written[0], cameras)
-    (folder / "sparse/0").mkdir(parents=True, exist_ok=True)
+    output_folder(folder / "sparse/0", inside=folder)
     for name, text in text_model(cameras).items():
         written.append(folder / "sparse/0" / name)
         write_text_whole(written[-1], text)

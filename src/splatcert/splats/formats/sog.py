@@ -8,7 +8,6 @@ are a palette entry per Gaussian.
 
 from __future__ import annotations
 
-import json
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from PIL import Image, UnidentifiedImageError
 from splatcert.splats.formats import packed
 from splatcert.splats.formats.packed import Floats, damaged, refusal
 from splatcert.splats.gaussians import Splats
+from splatcert.storage.json_text import parse_json
 
 META = "meta.json"
 MAX_META = 1 << 24
@@ -175,7 +175,10 @@ def _zipped(path: Path) -> SogBundle:
 
     try:
         with zipfile.ZipFile(path) as archive:
-            found = [name for name in archive.namelist() if PurePosixPath(name).name == META]
+            names = archive.namelist()
+        if len(set(names)) < len(names):
+            raise ValueError("two of its members have the same name")
+        found = [name for name in names if PurePosixPath(name).name == META]
     except (zipfile.BadZipFile, OSError, ValueError) as error:
         raise damaged(path, f"not a readable zip archive ({error}).") from None
     if not found:
@@ -191,7 +194,7 @@ def _parse(path: Path, data: bytes) -> Mapping[str, Any]:
     if len(data) > MAX_META:
         raise damaged(path, f"{META} has more than {MAX_META} bytes.")
     try:
-        meta = json.loads(data)
+        meta = parse_json(data.decode())
     except (ValueError, RecursionError) as error:
         raise damaged(path, f"{META} is not valid JSON ({error}).") from None
     if not is_sog_meta(meta):
