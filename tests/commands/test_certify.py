@@ -126,7 +126,7 @@ def test_verify_alone_and_from_scratch(place, made, capsys):
     said = flat(capsys.readouterr().out)
     assert "seal ok unbroken" in said
     assert "recomputation not checkable requires --data and --model" in said
-    assert "Verdict valid by itself: all 14 checks passed" in said
+    assert "Verdict valid by itself: all 16 checks passed" in said
     assert cli.main(["verify", str(made), "--verbose"]) == 0
     assert "again, by conformal risk control" in flat(capsys.readouterr().out)
     inputs = ["--data", str(place / "capture"), "--model", str(place / "model.ply")]
@@ -147,7 +147,7 @@ def test_verify_rejects_an_edited_certificate(made, tmp_path, capsys):
     assert cli.main(["verify", str(folder)]) == 2
     printed = capsys.readouterr()
     assert "failed an entry was edited after sealing" in flat(printed.out)
-    assert "3 of 14 checks failed (seal, threshold, second threshold)" in printed.err
+    assert "3 of 16 checks failed (seal, threshold, second threshold)" in printed.err
     assert cli.main(["inspect", str(folder)]) == 2
     assert "has been edited" in capsys.readouterr().err
 
@@ -347,7 +347,7 @@ def test_a_certificate_calibrated_on_training_photos_fails_against_the_run(place
     assert cli.main(["verify", forged, "--data", capture, "--model", str(run)]) == 2
     printed = capsys.readouterr()
     assert "lists 9 of 12 calibration photos as trained on: images/003.png" in flat(printed.out)
-    assert "1 of 23 checks failed (training photos)" in printed.err
+    assert "1 of 25 checks failed (training photos)" in printed.err
     assert cli.main(["verify", forged, "--data", capture, "--model", str(bare)]) == 0
     said = flat(capsys.readouterr().out)
     assert "training photos not checkable" in said
@@ -358,7 +358,7 @@ def test_a_certificate_calibrated_on_training_photos_fails_against_the_run(place
     assert cli.main(["verify", honest, "--data", capture, "--model", str(run), "--verbose"]) == 0
     said = flat(capsys.readouterr().out)
     assert "the model's run lists none of the 9 calibration photos" in said
-    assert "valid: all 23 checks passed" in said
+    assert "valid: all 25 checks passed" in said
 
 
 def test_models_of_other_trainers_bring_their_split(place, tmp_path, capsys):

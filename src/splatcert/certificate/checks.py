@@ -55,6 +55,10 @@ class CheckFailed(Exception):  # noqa: N818 - neither an error of ours nor of th
     """The reason why a check failed."""
 
 
+class NotCheckable(Exception):  # noqa: N818
+    """What nobody can check from what was given."""
+
+
 def check(condition: bool, why: str) -> None:
     """Fail the check unless the condition holds."""
     if not condition:
@@ -65,10 +69,28 @@ def run_check(name: str, ask: Callable[[], str]) -> Check:
     """Run one check; unusable entries count as a failure."""
     try:
         return Check(name, True, ask())
+    except NotCheckable as unknown:
+        return Check(name, None, str(unknown))
     except (CheckFailed, InputError) as failure:
         return Check(name, False, " ".join(str(failure).split()))
     except UNUSABLE as error:
         return Check(name, False, f"entries cannot be used: {' '.join(repr(error).split())}")
+
+
+LEAST_SPREAD, FEWEST = 1e-9, 3
+"""Scores of so many views that differ by less, relatively, were fitted to their labels."""
+
+
+def check_spread(scores: Collection[float]) -> str:
+    """Fail if all scores are alike, as a predictor makes them that has seen the labels."""
+    low, high = min(scores), max(scores)
+    spread = (high - low) / high if 0 < high < math.inf else math.inf
+    check(
+        len(scores) < FEWEST or spread >= LEAST_SPREAD,
+        f"all {len(scores)} scores are {high:.6g} to within {spread:.0e}: the factors were fitted "
+        "to the calibration labels",
+    )
+    return f"from {low:.3g} to {high:.3g}"
 
 
 TINY = 1e-12

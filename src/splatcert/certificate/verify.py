@@ -15,7 +15,16 @@ from pathlib import Path
 import numpy as np
 
 from splatcert.camera import camera_hash, extent_of
-from splatcert.certificate.checks import Check, Verification, alike_records, check, close, run_check
+from splatcert.certificate.checks import (
+    Check,
+    NotCheckable,
+    Verification,
+    alike_records,
+    check,
+    check_spread,
+    close,
+    run_check,
+)
 from splatcert.certificate.diagnostics import (
     SupportLimits,
     estimate_by_splits,
@@ -28,6 +37,7 @@ from splatcert.conformal.calibrate import state_guarantee, threshold_of
 from splatcert.conformal.levels import parse_level
 from splatcert.conformal.ranks import outer_rank
 from splatcert.conformal.risk_control import risk_control_threshold
+from splatcert.difficulty.origin import shipped_name
 from splatcert.difficulty.rule import FactorRule
 from splatcert.errors import InputError, listed
 from splatcert.storage.schema import to_plain
@@ -172,6 +182,20 @@ def _scale(stored: Stored) -> str:
     return "units, reference and every factor follow from descriptors and predictor"
 
 
+def _predictor(stored: Stored) -> str:
+    """Who learned the predictor: one that has seen the calibration labels breaks the promise."""
+    scale = stored.record.scale
+    predictor = FactorRule.of(scale.parameters).predictor if scale.name == "paper" else None
+    if predictor is None:
+        return "none"
+    name = shipped_name(predictor)
+    if name is None:
+        raise NotCheckable(
+            f"unknown origin (hash {predictor.sha256[:12]}): it is not one of splatcert's"
+        )
+    return f"{name}, which comes with splatcert (hash {predictor.sha256[:12]})"
+
+
 def _other_scale(stored: Stored) -> str:
     """A constant scale has factor one everywhere; a map's factor is its mean over the view."""
     record, views = stored.record, stored.views
@@ -265,7 +289,9 @@ QUESTIONS: dict[str, Callable[[Stored], str]] = {
     "masks": _masks,
     "extent": _extent,
     "scores": _scores,
+    "score spread": lambda stored: check_spread(stored.scores.values()),
     "scale": _scale,
+    "predictor": _predictor,
     "labels": _frozen,
     "inputs": _inputs,
     "diagnostics": _diagnostics,

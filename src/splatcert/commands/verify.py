@@ -95,6 +95,11 @@ class Verify:
         count = len(found.checks) - len(found.unchecked)
         if self.data is None:
             return f"valid by itself: all {count} checks passed"
+        if [one.name for one in found.unchecked] == ["predictor"]:
+            return (
+                f"all {count} checks passed, but nobody can check what its predictor was trained "
+                "on: it does not come with splatcert"
+            )
         if found.unchecked:
             return (
                 f"all {count} checks passed, but nobody can check that the model has not seen the "
