@@ -8,9 +8,13 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
+from http import HTTPStatus
 from io import StringIO
+from typing import Any
+from urllib.parse import urlsplit
 
 import viser
+import websockets.asyncio.server
 
 from splatcert.errors import InputError
 from splatcert_viewer.page import ClientPage
@@ -20,6 +24,8 @@ from splatcert_viewer.viewpoint import viewpoint_of
 
 PATIENCE = 0.25
 """Seconds to wait for an unfinished picture, and again for clients to disconnect."""
+LOCAL = ("127.0.0.1", "localhost", "::1")
+"""Names of this machine for itself."""
 IN_USE = (
     "port {} is in use, perhaps by another viewer.\n"
     "  Stop that one, choose another port, or pass --port 0 for any free port."
@@ -71,6 +77,46 @@ def check_address(host: str, port: int) -> None:
         raise AddressError(reasons.get(error.errno or 0, unknown)) from None
 
 
+def admitted(host: str | None, origin: str | None, listening: str) -> bool:
+    """Whether a request may come in, by its Host and Origin and by where the server listens.
+
+    A foreign page can open a WebSocket to this machine, but the browser names it as Origin. A
+    foreign name that resolves to this machine is not one of ours; which names are ours is known
+    only if the server is local.
+    """
+    try:
+        name = urlsplit(f"//{host or ''}").hostname
+        same = origin is None or urlsplit(origin).netloc == host
+    except ValueError:
+        return False
+    return same and (listening not in LOCAL or name in LOCAL)
+
+
+@contextmanager
+def guarding(listening: str) -> Iterator[None]:
+    """Servers that start meanwhile refuse requests that are not admitted.
+
+    viser offers no hook for this, so the function by which it starts is wrapped while it does.
+    """
+    server: Any = websockets.asyncio.server
+    serve: Callable[..., Any] = server.serve
+
+    def guarded(*arguments: Any, process_request: Any = None, **options: Any) -> Any:
+        def process(connection: Any, request: Any) -> Any:
+            host, origin = (request.headers.get(name) for name in ("Host", "Origin"))
+            if not admitted(host, origin, listening):
+                return connection.respond(HTTPStatus.FORBIDDEN, "This page may not connect.\n")
+            return None if process_request is None else process_request(connection, request)
+
+        return serve(*arguments, process_request=process, **options)
+
+    server.serve = guarded
+    try:
+        yield
+    finally:
+        server.serve = serve
+
+
 @contextmanager
 def serving(
     state: ViewerState, host: str, port: int, complain: Callable[[Exception], None]
@@ -78,7 +124,8 @@ def serving(
     """Serve the page as long as the context lasts."""
     check_address(host, port)
     loop = RenderLoop(complain)
-    with redirect_stdout(StringIO()):  # the command prints the address itself
+    # the command prints the address itself
+    with redirect_stdout(StringIO()), guarding(host):
         server = Server(host=host, port=port, label="splatcert", verbose=False)
     try:
         if port and server.get_port() != port:  # taken since it was checked
