@@ -50,7 +50,7 @@ def test_roles_are_checked_in_linear_time():
     assert "no view has two roles" in QUESTIONS["roles"](stored)
     assert Name.compared <= 10 * len(names)
     record.unlabelled = views[:1]
-    with pytest.raises(CheckFailed, match=r"000000\.png appear in two roles"):
+    with pytest.raises(CheckFailed, match=r"000000\.png have two roles"):
         QUESTIONS["roles"](stored)
 
 
