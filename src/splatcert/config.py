@@ -176,7 +176,7 @@ class CertifyConfig:
     unit: Literal["deployed", "batch"] = "deployed"
     """Unit of the view factor: mean one over training views (deployed) or the batch."""
     background: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """Colour behind the splats, RGB in [0, 1]."""
+    """Colour behind the splats in memory, RGB in [0, 1]; an opened capture brings its own."""
     splits: int = 200
     """Number of random splits for the diagnostic estimate. Does not affect the guarantee."""
     seed: int = 0
