@@ -180,7 +180,7 @@ def test_another_renderer_is_refused_with_what_differs(stored, model, monkeypatc
 
 def test_another_schema_is_refused(folder):
     path = folder / "certificate.json"
-    path.write_text(path.read_text().replace('"schema": 3,', '"schema": 4,', 1))
+    path.write_text(path.read_text().replace('"schema": 4,', '"schema": 99,', 1))
     with pytest.raises(CertificateError, match="this program reads 'splatcert certificate'"):
         load_certificate(folder)
 

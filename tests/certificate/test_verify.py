@@ -304,7 +304,7 @@ def test_another_model_or_split_is_named(stored, photos):
         ("{", "is not valid JSON"),
         ("[]", "not a JSON object"),
         ('{"format": "splatcert certificate", "schema": 99}', "schema 99"),
-        ('{"format": "splatcert certificate", "schema": 3}', "calibration is missing"),
+        ('{"format": "splatcert certificate", "schema": 4}', "calibration is missing"),
     ],
 )
 def test_a_damaged_certificate_is_one_failed_check(folder, text, named):

@@ -7,6 +7,7 @@ import json
 import math
 from typing import Any
 
+import pytest
 from golden_numbers import STORED, environment, golden_numbers
 
 import splatcert as sc
@@ -47,12 +48,17 @@ def test_certificates_have_the_numbers_they_always_had():
     assert not wrong
 
 
-def test_a_certificate_of_schema_2_still_verifies_and_predicts():
+OLDER = {2: 0.03327475743597851, 3: 0.04905922857964048}
+"""Thresholds of the kept certificates of each older schema."""
+
+
+@pytest.mark.parametrize("schema", OLDER)
+def test_a_certificate_of_an_older_schema_still_verifies_and_predicts(schema: int):
     """Every schema ever released stays readable."""
-    folder = STORED.with_name("schema-2")
+    folder = STORED.with_name(f"schema-{schema}")
     assert sc.verify(folder / "certificate").passed
     certificate = sc.load_certificate(folder / "certificate", sc.load_splats(folder / "splats.ply"))
-    assert certificate.threshold == 0.03327475743597851
+    assert certificate.threshold == OLDER[schema]
     view = certificate.record.calibration[0]
     boxes = certificate.predict(view.camera)
     assert abs(boxes.half_width.mean() - certificate.threshold * view.factor) < 1e-4

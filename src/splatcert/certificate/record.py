@@ -24,7 +24,7 @@ from splatcert.difficulty.views_file import SceneViews
 from splatcert.errors import listed
 
 FORMAT = "splatcert certificate"
-SCHEMA = 3
+SCHEMA = 4
 """Version of certificate.json that is written; older ones are read (`store.py`)."""
 UnseenBy = Literal["model", "user", "assumed"]
 """Who says that the model has not seen the held-out photos: its own run or settings, the user,

@@ -180,10 +180,19 @@ def _from_schema_2(content: dict[str, Any]) -> dict[str, Any]:
         "batch_only": batch_only,
         "parameters": content["scale"],
     }
-    return {**content, "scale": scale}
+    return _from_schema_3({**content, "scale": scale})
 
 
-UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {2: _from_schema_2}
+def _from_schema_3(content: dict[str, Any]) -> dict[str, Any]:
+    """Schema 3 had none of these entries; each stands for what it then meant."""
+    return {**content, **SINCE_SCHEMA_3}
+
+
+SINCE_SCHEMA_3: dict[str, Any] = {}
+UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    2: _from_schema_2,
+    3: _from_schema_3,
+}
 """Upgrades from older schemas to the current one; the seal is that of the file as stored."""
 
 
