@@ -15,7 +15,6 @@ from torch import Tensor
 from splatcert.camera import Camera
 from splatcert.capture import Capture
 from splatcert.certificate.certificate import Certificate
-from splatcert.certificate.checks import Verification
 from splatcert.config import CertifyConfig, FieldConfig
 from splatcert.deploy import verify
 from splatcert.difficulty.descriptor import FEATURE_NAMES
@@ -28,6 +27,7 @@ from splatcert.scales.paper import PaperScale
 from splatcert.scales.training_views import fitted_scene
 from splatcert.scene.scene import Scene, scene_from_tensors
 from splatcert.splats.gaussians import Splats
+from splatcert.verification.checks import Verification
 from splatcert_bench.baselines.baseline import Fitted, Members
 from splatcert_bench.synthetic.scenes import made_cameras, made_splats
 

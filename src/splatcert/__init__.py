@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from splatcert.camera import Camera
     from splatcert.capture import Capture, open_capture
     from splatcert.certificate.certificate import Certificate
-    from splatcert.certificate.checks import Check, Verification
     from splatcert.config import CertifyConfig, LearnConfig, ReportConfig, TrainConfig
     from splatcert.conformal.boxes import Boxes, Flag
     from splatcert.deploy import load_certificate, verify
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from splatcert.splats.gaussians import Splats
     from splatcert.splats.ply import save_ply
     from splatcert.training.optimise import train
+    from splatcert.verification.checks import Check, Verification
 
 __version__ = "0.1.0"
 
@@ -83,7 +83,7 @@ _HOMES = {
     "Capture": "splatcert.capture",
     "Certificate": "splatcert.certificate.certificate",
     "CertifyConfig": "splatcert.config",
-    "Check": "splatcert.certificate.checks",
+    "Check": "splatcert.verification.checks",
     "Constant": "splatcert.scales.maps",
     "Flag": "splatcert.conformal.boxes",
     "InputError": "splatcert.errors",
@@ -97,7 +97,7 @@ _HOMES = {
     "SceneViews": "splatcert.difficulty.views_file",
     "Splats": "splatcert.splats.gaussians",
     "TrainConfig": "splatcert.config",
-    "Verification": "splatcert.certificate.checks",
+    "Verification": "splatcert.verification.checks",
     "View": "splatcert.raster.view",
     "ViewPredictor": "splatcert.difficulty.predictor",
     "certify": "splatcert.pipeline",

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from splatcert.certificate.certificate import Certificate, CertificateError
-from splatcert.certificate.checks import UNUSABLE, Check, Verification
 from splatcert.certificate.hashes import splats_hash
 from splatcert.certificate.record import Record
 from splatcert.certificate.store import folder_of, read_certificate, read_content, remembered
-from splatcert.certificate.verify import verify_folder
 from splatcert.errors import listed
 from splatcert.progress import Progress, quiet
+from splatcert.verification.checks import UNUSABLE, Check, Verification
+from splatcert.verification.offline import verify_folder
 
 if TYPE_CHECKING:
     from splatcert.capture import Capture
@@ -127,9 +127,9 @@ def verify(
     checks = verify_folder(folder := folder_of(Path(path))).checks
     if capture is None or not checks[0].passed:
         return Verification(checks)
-    from splatcert.certificate.recompute import compare
     from splatcert.pipeline import certify
     from splatcert.scales.named import stored_scale
+    from splatcert.verification.recompute import compare
 
     record = read_content(folder)[1]
     checks = (*checks, check_training_photos(record, capture))

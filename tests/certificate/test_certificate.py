@@ -18,7 +18,6 @@ from certified_capture import certify_scene as certify
 from splatcert.certificate import store
 from splatcert.certificate.certificate import OUTSIDE_BATCH, Certificate, CertificateError
 from splatcert.certificate.field_file import FieldArrays
-from splatcert.certificate.verify import verify_folder
 from splatcert.config import CertifyConfig
 from splatcert.conformal.calibrate import CalibrationTooSmall
 from splatcert.conformal.ranks import ceil_rank
@@ -26,6 +25,7 @@ from splatcert.deploy import load_certificate
 from splatcert.raster import render
 from splatcert.splats.files import load_splats, save_ply
 from splatcert.storage.whole import ArtefactError
+from splatcert.verification.offline import verify_folder
 from splatcert_bench.synthetic.scenes import made_cameras
 
 

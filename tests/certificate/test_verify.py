@@ -16,17 +16,17 @@ import pytest
 from certified_capture import HELD_OUT, NAMES, made_capture, made_model, made_truth, verify_scene
 from splatcert import cli
 from splatcert.certificate.certificate import CertificateError
-from splatcert.certificate.checks import differences
 from splatcert.certificate.diagnostics import estimate_by_splits
 from splatcert.certificate.hashes import freeze_hash, seal_of
-from splatcert.certificate.recompute import APART, TOLERANCE, compare
 from splatcert.certificate.record import Record
-from splatcert.certificate.verify import verify_folder
 from splatcert.deploy import load_certificate
 from splatcert.difficulty.rule import FactorRule
 from splatcert.difficulty.views_file import SceneViews
 from splatcert.storage.schema import from_plain, to_plain
 from splatcert.storage.whole import file_hash as hash_of
+from splatcert.verification.checks import differences
+from splatcert.verification.offline import verify_folder
+from splatcert.verification.recompute import APART, TOLERANCE, compare
 
 Edit = Callable[[dict[str, Any]], Any]
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from splatcert.camera import camera_hash
-from splatcert.certificate.checks import CheckFailed
-from splatcert.certificate.verify import QUESTIONS
 from splatcert.difficulty.views_file import ViewTable, ViewTableError
 from splatcert.splats.untrusted import MAX_CONFIG_BYTES, ForeignFileError, load_config
+from splatcert.verification.checks import CheckFailed
+from splatcert.verification.offline import QUESTIONS
 from splatcert_bench.synthetic.scenes import made_cameras
 
 

@@ -15,9 +15,9 @@ from certified_capture import (
     made_predictor,
     made_truth,
 )
-from splatcert.certificate.checks import CheckFailed, check_spread
 from splatcert.deploy import verify
 from splatcert.difficulty.predictor import shipped_predictor
+from splatcert.verification.checks import CheckFailed, check_spread
 
 
 @pytest.fixture(scope="module")

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The certificate: its content, and how it is stored, verified and used to predict."""
+"""The certificate: its content, and how it is stored and used to predict."""

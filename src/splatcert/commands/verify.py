@@ -17,7 +17,7 @@ from splatcert.console import columns, say, show_table, stages
 from splatcert.errors import InputError, OptionError
 
 if TYPE_CHECKING:
-    from splatcert.certificate.checks import Check, Verification
+    from splatcert.verification.checks import Check, Verification
 
 NEEDS_BOTH = "requires --data and --model"
 STATES = {True: "ok", False: "failed", None: "not checkable"}

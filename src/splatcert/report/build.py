@@ -13,7 +13,6 @@ from splatcert import __version__
 from splatcert.certificate.certificate import Certificate, CertificateError
 from splatcert.certificate.diagnostics import CERTIFIED, CONSTANT, too_few_to_split
 from splatcert.certificate.store import FIELD, VIEWS, folder_of
-from splatcert.certificate.verify import verify_folder
 from splatcert.config import ReportConfig
 from splatcert.deploy import load_certificate
 from splatcert.progress import Progress, quiet
@@ -32,6 +31,7 @@ from splatcert.report.page import write_page
 from splatcert.report.views import ReportViews, render_views
 from splatcert.scene.scene import Scene
 from splatcert.splats.gaussians import Splats
+from splatcert.verification.offline import verify_folder
 
 SCALE_WORDS = {
     CONSTANT: "the same half-width for every pixel of every view",

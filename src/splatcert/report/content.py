@@ -11,9 +11,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from splatcert.certificate.checks import Check
 from splatcert.certificate.record import Guarantee
 from splatcert.report.pictures import ViewPicture
+from splatcert.verification.checks import Check
 
 Array = NDArray[np.float64]
 Mark = Literal["ok", "neutral", "attention", "yours"]

@@ -2,8 +2,8 @@
 """Check that a certificate is consistent, from its own folder alone.
 
 Whatever follows from other entries is recomputed, the threshold in two ways that share no
-code. `recompute.py` goes further and compares a
-certificate with one computed from scratch from photographs and splats.
+code. `recompute.py` goes further and compares a certificate with one computed from scratch
+from photographs and splats.
 """
 
 from __future__ import annotations
@@ -15,9 +15,23 @@ from pathlib import Path
 import numpy as np
 
 from splatcert.camera import camera_hash, extent_of
-from splatcert.certificate.checks import (
+from splatcert.certificate.diagnostics import (
+    SupportLimits,
+    estimate_by_splits,
+    exchangeability_test,
+)
+from splatcert.certificate.hashes import seal_of
+from splatcert.certificate.issue import counted_pixels, view_marks
+from splatcert.certificate.store import FIELD, VIEWS, Stored, read_content, read_parts
+from splatcert.conformal.calibrate import state_guarantee, threshold_of
+from splatcert.conformal.levels import parse_level
+from splatcert.conformal.ranks import outer_rank
+from splatcert.conformal.risk_control import risk_control_threshold
+from splatcert.errors import InputError, listed
+from splatcert.storage.schema import to_plain
+from splatcert.storage.whole import file_hash
+from splatcert.verification.checks import (
     Check,
-    NotCheckable,
     Verification,
     alike_records,
     check,
@@ -25,23 +39,12 @@ from splatcert.certificate.checks import (
     close,
     run_check,
 )
-from splatcert.certificate.diagnostics import (
-    SupportLimits,
-    estimate_by_splits,
-    exchangeability_test,
+from splatcert.verification.scale_checks import (
+    check_frozen,
+    check_predictor,
+    check_scale,
+    check_scores,
 )
-from splatcert.certificate.hashes import freeze_hash, seal_of
-from splatcert.certificate.issue import counted_pixels, view_marks
-from splatcert.certificate.store import FIELD, VIEWS, Stored, read_content, read_parts
-from splatcert.conformal.calibrate import state_guarantee, threshold_of
-from splatcert.conformal.levels import parse_level
-from splatcert.conformal.ranks import outer_rank
-from splatcert.conformal.risk_control import risk_control_threshold
-from splatcert.difficulty.origin import shipped_name
-from splatcert.difficulty.rule import FactorRule
-from splatcert.errors import InputError, listed
-from splatcert.storage.schema import to_plain
-from splatcert.storage.whole import file_hash
 
 ROLES = ("training", "calibration", "without a photo")
 
@@ -146,99 +149,6 @@ def _risk_control(stored: Stored) -> str:
     return f"{found:.6g} again, by conformal risk control"
 
 
-def _scores(stored: Stored) -> str:
-    """R_v = a*_v / a_v (eq:ratio-identity): scores follow from views.npz and the factors."""
-    record, views = stored.record, stored.views
-    oracle = views.oracle("held-out", record.guarantee.beta, record.scale.shape)
-    known = dict(zip(views.held_out.names, oracle.tolist(), strict=True))
-    for name, score in stored.scores.items():
-        expected = known[name] / stored.factors[name]
-        check(close(score, expected), f"score {score} of {name}, from {VIEWS} {expected}")
-    return "each is the view's oracle factor over its factor"
-
-
-def _scale(stored: Stored) -> str:
-    """The rule follows from descriptors and predictor, and the factors from the rule."""
-    record, views = stored.record, stored.views
-    if record.scale.name != "paper":
-        return _other_scale(stored)
-    rule = FactorRule.of(record.scale.parameters)
-    again = FactorRule.freeze(
-        rule.predictor, views.training.descriptors, views.held_out.descriptors, rule.unit
-    )
-    check(
-        again.parameters() == record.scale.parameters
-        and (again.lambda_b, again.batch_only) == (record.scale.shape, record.scale.batch_only),
-        "units, reference or shrinkage do not follow from the descriptors and the predictor",
-    )
-    check(rule.unit == record.config.unit, "the unit does not match the settings")
-    rows = zip(views.held_out.names, views.held_out.descriptors, strict=True)
-    known = {name: rule.factor(row) for name, row in rows}
-    for view in (*record.calibration, *record.unlabelled):
-        check(
-            close(view.factor, known[view.name]),
-            f"the factor of {view.name} does not follow from its descriptor",
-        )
-    return "units, reference and every factor follow from descriptors and predictor"
-
-
-def _predictor(stored: Stored) -> str:
-    """Who learned the predictor: one that has seen the calibration labels breaks the promise."""
-    scale = stored.record.scale
-    predictor = FactorRule.of(scale.parameters).predictor if scale.name == "paper" else None
-    if predictor is None:
-        return "none"
-    name = shipped_name(predictor)
-    if name is None:
-        raise NotCheckable(
-            f"unknown origin (hash {predictor.sha256[:12]}): it is not one of splatcert's"
-        )
-    return f"{name}, which comes with splatcert (hash {predictor.sha256[:12]})"
-
-
-def _other_scale(stored: Stored) -> str:
-    """A constant scale has factor one everywhere; a map's factor is its mean over the view."""
-    record, views = stored.record, stored.views
-    constant = record.scale.name == "constant"
-    means = np.ones(len(views.held_out)) if constant else views.held_out.field_means
-    known = dict(zip(views.held_out.names, means.tolist(), strict=True))
-    check(record.scale.shape == (0 if constant else 1), "the shape does not match the scale")
-    for view in (*record.calibration, *record.unlabelled):
-        check(
-            close(view.factor, known[view.name]),
-            f"the factor of {view.name} is not the mean of its scale",
-        )
-    return f"scale {record.scale.name}: every factor is the mean of its view's scale"
-
-
-def _frozen(stored: Stored) -> str:
-    """Scales were fixed first, and calibration labels used once, afterwards.
-
-    Once refers to the process that certified; earlier uses are listed and do not fail the check.
-    """
-    record = stored.record
-    batch = sorted((*record.calibration, *record.unlabelled), key=lambda view: view.name)
-    check(
-        freeze_hash(record.scale, batch) == record.labels.frozen,
-        "the scales do not match the frozen ones",
-    )
-    ledger = record.labels.ledger
-    check([e.order for e in ledger] == list(range(len(ledger))), "the ledger has gaps")
-    calibrating = [entry for entry in ledger if entry.purpose == "calibration"]
-    check(len(calibrating) == 1, f"calibration labels were used {len(calibrating)} times")
-    (entry,) = calibrating
-    check(
-        entry.order >= record.labels.handed_out_before,
-        "calibration labels were used before the scales were fixed",
-    )
-    check(
-        sorted(entry.views) == sorted(stored.scores),
-        "the labels used do not match the calibration views",
-    )
-    told = f"all {len(batch)} scales were fixed before calibration labels were used, once"
-    return "; ".join(filter(None, (told, record.labels.earlier())))
-
-
 def _inputs(stored: Stored) -> str:
     """The hashes of splats and photographs agree wherever they are named."""
     read_parts(stored.folder, stored.record)
@@ -288,11 +198,11 @@ QUESTIONS: dict[str, Callable[[Stored], str]] = {
     "roles": _roles,
     "masks": _masks,
     "extent": _extent,
-    "scores": _scores,
+    "scores": check_scores,
     "score spread": lambda stored: check_spread(stored.scores.values()),
-    "scale": _scale,
-    "predictor": _predictor,
-    "labels": _frozen,
+    "scale": check_scale,
+    "predictor": check_predictor,
+    "labels": check_frozen,
     "inputs": _inputs,
     "diagnostics": _diagnostics,
 }

@@ -13,16 +13,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from splatcert.certificate.certificate import Certificate
-from splatcert.certificate.checks import (
-    Check,
-    check,
-    differences,
-    different_arrays,
-    run_check,
-)
 from splatcert.certificate.record import CalibrationRecord, Record, TrainingRecord
 from splatcert.errors import listed
 from splatcert.storage.schema import to_plain
+from splatcert.verification.checks import Check, check, differences, different_arrays, run_check
 
 TOLERANCE = 1e-4
 """Relative difference that rounding on a different processor or image library explains."""
