@@ -19,6 +19,7 @@ from splatcert.difficulty.holdout_check import HoldoutCheck, check_holdout
 from splatcert.errors import InputError, listed
 from splatcert.scene.dataset import SparsePoints, WorldFrame
 from splatcert.scene.roles import HeldOut, PixelSource, QueryView, TrainingView
+from splatcert.shown import Shown
 
 
 Item = TypeVar("Item")
@@ -92,7 +93,7 @@ class TrainingViews(Sequence[TrainingView]):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Scene:
+class Scene(Shown):
     """What was photographed. World frame and units are those of the dataset."""
 
     path: Path
