@@ -23,7 +23,7 @@ from splatcert.report.svg import circle, drawing
 from splatcert.scene.scene import Scene
 from splatcert.storage.png import to_pixels
 
-PICTURE = "max-width:100%;image-rendering:auto;border-radius:4px"
+PICTURE = "width:100%;border-radius:4px"
 
 
 class FigureError(InputError):
@@ -126,9 +126,9 @@ def _draw_certificate(figure: Any, certificate: Certificate) -> None:
     if np.isfinite(certificate.threshold):
         left.axhline(certificate.threshold, color="0.4", linewidth=1)
         left.annotate("threshold q", (1, certificate.threshold), va="bottom")
-    left.set(xlabel="calibration views by score", ylabel="score", ylim=(0, None))
+    left.set(xlabel="calibration views by score", ylabel="score", ylim=(0, 1.15 * scores[-1]))
     right.plot(ranks, 255 * widths, "o")
-    right.set(xlabel="calibration views by half-width", ylabel=UNIT, ylim=(0, None))
+    right.set(xlabel="calibration views by half-width", ylabel=UNIT, ylim=(0, 255 * 1.15 * widths[-1]))
     figure.suptitle(guarantee_words(certificate), fontsize="medium", wrap=True)
 
 
