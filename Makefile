@@ -27,9 +27,15 @@ $(VENV)/.installed: pyproject.toml constraints.txt $(NATIVE) | $(BIN)/python
 	$(PIP) install -c constraints.txt -e ".[dev]"
 	@touch $@
 
+# The package without the contributors' tools: all that the demo needs.
+$(VENV)/.package: pyproject.toml constraints.txt $(NATIVE) | $(BIN)/python
+	$(PIP) install -c constraints.txt torch
+	$(PIP) install -c constraints.txt -e .
+	@touch $@
+
 install: $(VENV)/.installed  ## make .venv with the package and its tools
 
-demo: install  ## train, certify and look: a still life of ours, into ./splatcert-demo
+demo: $(if $(wildcard $(VENV)/.installed),$(VENV)/.installed,$(VENV)/.package)  ## train, certify and look: a still life of ours, into ./splatcert-demo
 	$(BIN)/splatcert demo
 
 test: lint check  ## everything that must pass: lint, types, tests

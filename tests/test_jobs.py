@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from splatcert.jobs import ClusterError, Job, JobError, NotBegun, run_jobs
+from splatcert.training.jobs import ClusterError, Job, JobError, NotBegun, run_jobs
 from waiting import PATIENCE, until
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from splatcert.errors import InputError
 
@@ -116,6 +116,58 @@ class Camera(PixelGrid):
     def forward(self) -> NDArray[np.float64]:
         """Unit viewing axis in world coordinates, [3]."""
         return self.world_to_camera[2, :3].copy()
+
+    @classmethod
+    def from_colmap(
+        cls, quaternion: Sequence[float], translation: Sequence[float], **grid: Any
+    ) -> Camera:
+        """From COLMAP's `qvec` (w, x, y, z) and `tvec`, which map world to camera.
+
+        `grid` holds fx, fy, cx, cy, width and height, here and below. COLMAP's pixel centres
+        are at half integers, as ours are.
+        """
+        from scipy.spatial.transform import Rotation
+
+        w, x, y, z = map(float, quaternion)
+        pose: NDArray[np.float64] = np.eye(4)
+        try:
+            pose[:3, :3] = Rotation.from_quat([x, y, z, w]).as_matrix()
+        except ValueError:
+            raise CameraError("a quaternion of length zero is no rotation") from None
+        pose[:3, 3] = translation
+        return cls(world_to_camera=pose, **grid)
+
+    @classmethod
+    def from_opengl(cls, camera_to_world: ArrayLike, **grid: Any) -> Camera:
+        """From camera-to-world [4, 4] or [3, 4] in OpenGL axes (x right, y up, z backwards).
+
+        These are the axes of Blender, of the NeRF data sets and of transforms.json.
+        """
+        given = np.asarray(camera_to_world, dtype=np.float64)
+        if given.shape not in ((3, 4), (4, 4)):
+            raise CameraError(f"camera_to_world must be [3, 4] or [4, 4], got {list(given.shape)}")
+        axes = given[:3, :3] * (1.0, -1.0, -1.0)
+        pose: NDArray[np.float64] = np.eye(4)
+        pose[:3, :3], pose[:3, 3] = axes.T, -axes.T @ given[:3, 3]
+        return cls(world_to_camera=pose, **grid)
+
+    @classmethod
+    def from_nerfstudio(cls, camera: Any) -> Camera:
+        """From one camera of nerfstudio's `Cameras`, such as `cameras[3]` or `cameras[3:4]`.
+
+        Its lens must be a pinhole: undistort photographs and cameras first. The world is
+        nerfstudio's own, as its dataparser left it.
+        """
+        pose = np.asarray(camera.camera_to_worlds, dtype=np.float64)
+        if pose.size != POSE_NUMBERS:
+            raise CameraError(f"expected one camera, got poses of shape {list(pose.shape)}")
+        distortion = getattr(camera, "distortion_params", None)
+        if distortion is not None and np.any(np.asarray(distortion) != 0):
+            raise CameraError("this camera has lens distortion.\n  Undistort its photograph first.")
+        names = ("fx", "fy", "cx", "cy")
+        numbers = {name: float(np.asarray(getattr(camera, name)).item()) for name in names}
+        size = {name: int(np.asarray(getattr(camera, name)).item()) for name in ("width", "height")}
+        return cls.from_opengl(pose.reshape(3, 4), **numbers, **size)
 
     def project(
         self, points: NDArray[np.float64]

@@ -41,6 +41,7 @@ COMMANDS = {
     "train": "splatcert.commands.train:Train",
     "certify": "splatcert.commands.certify:Certify",
     "verify": "splatcert.commands.verify:Verify",
+    "check": "splatcert.commands.check:Check",
     "report": "splatcert.commands.report:Report",
     "learn": "splatcert.commands.learn:Learn",
     "render": "splatcert.commands.render:Render",
@@ -143,11 +144,10 @@ def _perform(arguments: Sequence[str]) -> int:
 
 def _run(command: Command) -> int:
     try:
-        command.run()
+        return command.run() or DONE
     except KeyboardInterrupt:
         _complain(f"interrupted. {what_is_kept(command)}")
         return INTERRUPTED
-    return DONE
 
 
 def _refusal(error: Exception) -> str:
@@ -159,7 +159,10 @@ def _refusal(error: Exception) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code of one invocation: 0 success, 2 bad input, 1 a bug of ours, 130 interrupted."""
+    """Exit code of one invocation.
+
+    0 success, 2 bad input, 3 a rule of `check` is not met, 1 a bug of ours, 130 interrupted.
+    """
     _replace_closed_streams()
     try:
         status = _perform(sys.argv[1:] if arguments is None else arguments)

@@ -17,7 +17,7 @@ from splatcert.console import say
 from splatcert.errors import InputError, OptionError
 
 if TYPE_CHECKING:
-    from splatcert.jobs import Outcome
+    from splatcert.training.jobs import Outcome
     from splatcert_bench.run.bench import State, Tell
 
 SHOWN = 3
@@ -132,7 +132,7 @@ def _tell_by_lines(state: State, outcome: Outcome | None) -> None:
 
 def ending(outcome: Outcome) -> str:
     """How a job ended, in one line."""
-    from splatcert.jobs import NotBegun
+    from splatcert.training.jobs import NotBegun
     from splatcert_bench.run.bench import duration
 
     if outcome.error is not None:

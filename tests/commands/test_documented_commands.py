@@ -21,6 +21,7 @@ import splatcert as sc
 from splatcert import cli
 from splatcert.commands import demo
 from splatcert_bench.run import profiles
+from splatcert_bench.synthetic.scenes import made_cameras, made_splats
 from splatcert_viewer import command as view
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,14 +45,15 @@ PLACEHOLDERS = {
     "/mnt/captures": "captures",
     "/mnt/out": "out",
 }
-SMALLER = {"--iterations": "300", "--members": "2"}
-"""Options whose documented value is too much for a test."""
+SMALLER = {"--iterations": "300", "--members": "2", "--max-half-width": "0.99"}
+"""Options whose documented value is too much for a test, or too strict for its model."""
 ADDED = {
     "train": {"--max-gaussians": "2000", "--iterations": "300"},
     "certify": {"--alpha": "1/4"},
     "render": {"--seconds": "0.1"},
     "suggest": {"--count": "2"},
     "view": {"--port": "0"},
+    "check": {"--max-beta": "1/4"},
 }
 """Options of a command that keep it short, or fit to a capture of 18 photographs."""
 CERTIFIED = (
@@ -175,7 +177,7 @@ def perform(line: str) -> int:
     ids=lambda page: page.stem,
 )
 def test_what_a_page_shows_works(page, capsys, visitor):
-    """Its commands in order, then its Python, to which a model and a camera are known."""
+    """Its commands in order, then its Python, to which a model, cameras and pictures are known."""
     commands = [*BEFORE.get(page.name, ()), *commands_of(page)]
     for line in commands:
         ending = perform(line)
@@ -184,7 +186,14 @@ def test_what_a_page_shows_works(page, capsys, visitor):
     viewed = [line for line in commands if line.startswith("splatcert view ")]
     assert len(visitor) == HAS_VIEWER * len(viewed)
     camera = sc.load_scene("data/truck").held_out[0].camera
-    known = {"splats": sc.load_splats("point_cloud.ply"), "camera": camera}
+    cameras = made_cameras(36, 48, 32)
+    known = {
+        "splats": sc.load_splats("point_cloud.ply"),
+        "camera": camera,
+        "cameras": cameras,
+        "pictures": [sc.render(sc.load_splats("point_cloud.ply"), c).rgb.clamp(0, 1) for c in cameras],
+        "params": made_splats(600, sh_degree=1).to_gsplat(activated=False),
+    }
     for block in python_of(page):
         exec(compile(block, page.name, "exec"), dict(known))
 

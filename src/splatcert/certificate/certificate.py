@@ -29,6 +29,7 @@ from splatcert.difficulty.predictor import ViewPredictor
 from splatcert.difficulty.rule import FactorRule
 from splatcert.difficulty.views_file import SceneViews
 from splatcert.errors import InputError
+from splatcert.shown import Plotted
 
 if TYPE_CHECKING:
     from splatcert.field.fitted_scene import FittedScene
@@ -46,7 +47,7 @@ class CertificateError(InputError):
 
 
 @dataclass(frozen=True, eq=False)
-class Certificate:
+class Certificate(Plotted):
     """Boxes with a guarantee for one model, one renderer and one set of calibration views.
 
     With probability at least 1 - alpha, at least a fraction 1 - beta of the pixels of a new

@@ -27,8 +27,11 @@ HOLDOUT_OPTION: Any = tyro.conf.arg(metavar="N|randomN|FILE|format|none", help=H
 class Command(Protocol):
     """Parsed options that can be run."""
 
-    def run(self) -> None:
-        """Run the command; raise `InputError` if the input is at fault."""
+    def run(self) -> int | None:
+        """Run the command; raise `InputError` if the input is at fault.
+
+        None stands for success; a number is an exit code.
+        """
         ...
 
 

@@ -84,7 +84,7 @@ class Train:
             )
 
     def _train_members(self) -> list[Path]:
-        from splatcert.jobs import Job, run_jobs
+        from splatcert.training.jobs import Job, run_jobs
 
         jobs = []
         for member in range(self.members):

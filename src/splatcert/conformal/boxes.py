@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from splatcert.conformal.maps import MapError, Mask, view_maps
+from splatcert.shown import Plotted
 
 # Division in the score, the product here and the residual's own subtraction round once each.
 # Four units in the last place are more than they can lose together, so a pixel counted
@@ -40,7 +41,7 @@ class Flag:
 
 
 @dataclass(frozen=True, eq=False)
-class Boxes:
+class Boxes(Plotted):
     """An RGB box at every pixel of one view (eq:rgb-box), not clipped to [0, 1].
 
     A certificate predicts float32 torch tensors, `ViewConformal` float64 NumPy arrays.

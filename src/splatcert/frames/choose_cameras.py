@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from splatcert.camera import Camera
+from splatcert.certificate.record import Record
 from splatcert.errors import OptionError
 from splatcert.scene.camera_paths import orbit, spline
 from splatcert.scene.load import parse_scale
@@ -41,6 +42,20 @@ class Pool:
 
     training: Mapping[str, Camera]
     held_out: Mapping[str, Camera]
+
+    @classmethod
+    def of(cls, record: Record) -> Pool:
+        """The views of a certificate."""
+        held_out = sorted((*record.calibration, *record.unlabelled), key=lambda view: view.name)
+        return cls(
+            {view.name: view.camera for view in record.training},
+            {view.name: view.camera for view in held_out},
+        )
+
+    @property
+    def longest_side(self) -> int:
+        """Longest side of any picture, in pixels."""
+        return max(max(camera.width, camera.height) for camera in self.views("all").values())
 
     def views(self, which: str) -> Cameras:
         """Training views, held-out views, or both sorted by name."""

@@ -65,14 +65,9 @@ def _certified_job(asked: FrameRequest) -> Job:
             f"{asked.path} certifies pixels of the {record.renderer.backend} back end.\n"
             "  Leave --backend out."
         )
-    held_out = (*record.calibration, *record.unlabelled)
-    pool = Pool(
-        {view.name: view.camera for view in record.training},
-        {view.name: view.camera for view in sorted(held_out, key=lambda v: v.name)},
-    )
+    pool = Pool.of(record)
     chosen = choose(asked.cameras, pool, fps=asked.fps or FILM_FPS, seconds=asked.seconds)
-    certified = max(max(camera.width, camera.height) for camera in pool.views("all").values())
-    cameras = resized(chosen.cameras, asked.resolution or certified)
+    cameras = resized(chosen.cameras, asked.resolution or pool.longest_side)
     scale, maps = WidthScale.of(certificate), asked.maps
     if maps == "auto":
         maps = "none" if chosen.is_path else "npz"

@@ -14,6 +14,7 @@ from splatcert.camera import Camera
 from splatcert.errors import InputError
 from splatcert.raster.view import View
 from splatcert.splats.gaussians import Splats
+from splatcert.shown import Shown
 
 Backend = Literal["cpu", "reference", "cuda"]
 BACKENDS: tuple[Backend, ...] = ("cpu", "reference", "cuda")
@@ -24,7 +25,7 @@ class BackendError(InputError):
 
 
 @dataclass(frozen=True, eq=False)
-class Render:
+class Render(Shown):
     """One picture: colour on the background, accumulated opacity, expected depth."""
 
     rgb: Tensor

@@ -197,7 +197,7 @@ def plan(
     """Map of the cameras, projected along the direction in which they differ least."""
     needed = views.needed(guarantee.beta)
     targets = np.array([photo.place for photo in chosen]).reshape(-1, 3)
-    flat, places, marked = _flatten(training, views.places, targets)
+    flat, places, marked = on_plan(training, views.places, targets)
     parts = [circle(point, 2, "faint-dot") for point in flat.tolist()]
     for name, point, value in zip(views.names, places.tolist(), needed.tolist(), strict=True):
         words = f"{name}: needed {width(value)}"
@@ -214,7 +214,7 @@ def plan(
     )
 
 
-def _flatten(*groups: Array) -> tuple[Array, ...]:
+def on_plan(*groups: Array) -> tuple[Array, ...]:
     """Places projected onto the plane in which they vary most, fitted into the drawing."""
     everything = np.concatenate(groups)
     centre = everything.mean(axis=0)

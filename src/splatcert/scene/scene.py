@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
 import torch
@@ -19,6 +19,10 @@ from splatcert.difficulty.holdout_check import HoldoutCheck, check_holdout
 from splatcert.errors import InputError, listed
 from splatcert.scene.dataset import SparsePoints, WorldFrame
 from splatcert.scene.roles import HeldOut, PixelSource, QueryView, TrainingView
+from splatcert.shown import Shown
+
+
+Item = TypeVar("Item")
 
 
 class PictureError(InputError):
@@ -89,7 +93,7 @@ class TrainingViews(Sequence[TrainingView]):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Scene:
+class Scene(Shown):
     """What was photographed. World frame and units are those of the dataset."""
 
     path: Path
@@ -102,6 +106,34 @@ class Scene:
     """How the dataset's coordinates came from the original data's."""
     details: Mapping[str, object] = field(default_factory=dict)
     """How it was loaded: source, split, lenses, images, masks, background, cache."""
+
+    @classmethod
+    def from_arrays(
+        cls,
+        images: Mapping[str, Any] | Sequence[Any],
+        cameras: Mapping[str, Camera] | Sequence[Camera],
+        *,
+        held_out: Sequence[str] | Sequence[int],
+        masks: Mapping[str, Any] | None = None,
+    ) -> Scene:
+        """A scene of pictures in memory, without a file.
+
+        Pictures are [H, W, 3]: uint8 from 0 to 255 or floats from 0 to 1, NumPy or torch.
+        Lists of pictures and cameras get the names view_0000, view_0001, and so on, and
+        `held_out` may number them. The model must not have seen the held-out views.
+        """
+        pictures, poses = _named(images), _named(cameras)
+        if extra := sorted(pictures.keys() - poses.keys()):
+            raise PictureError(f"{len(extra)} pictures have no camera: {listed(extra)}")
+        hidden = [VIEW_NAME.format(one) if isinstance(one, int) else one for one in held_out]
+        if unknown := sorted(set(hidden) - poses.keys()):
+            raise PictureError(f"{len(unknown)} held-out views have no camera: {listed(unknown)}")
+        return scene_from_tensors(
+            poses,
+            {name: _colours(name, picture) for name, picture in pictures.items()},
+            held_out=hidden,
+            masks=masks and {n: torch.as_tensor(m, dtype=torch.bool) for n, m in masks.items()},
+        )
 
     @cached_property
     def cameras(self) -> dict[str, Camera]:
@@ -166,6 +198,34 @@ def _words(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "none" if value is None else str(value)
+
+
+VIEW_NAME = "view_{:04d}"
+
+
+def _named(values: Mapping[str, Item] | Sequence[Item]) -> dict[str, Item]:
+    """The same by name; values in a list are numbered."""
+    if isinstance(values, Mapping):
+        return dict(values)
+    return {VIEW_NAME.format(number): value for number, value in enumerate(values)}
+
+
+def _colours(name: str, picture: Any) -> Tensor:
+    """[H, W, 3], float32 in [0, 1]."""
+    pixels = torch.as_tensor(picture)
+    if pixels.ndim != 3 or pixels.shape[-1] != 3:
+        raise PictureError(
+            f"picture {name!r} has shape {list(pixels.shape)}, expected height, width, 3.\n"
+            "  Convert it to RGB."
+        )
+    if pixels.dtype == torch.uint8:
+        return pixels.float() / 255
+    if not pixels.is_floating_point() or not ((pixels >= 0) & (pixels <= 1)).all():
+        raise PictureError(
+            f"picture {name!r} ({pixels.dtype}) must be uint8, or floats from 0 to 1.\n"
+            "  Divide it by its largest possible value."
+        )
+    return pixels.float()
 
 
 def scene_from_tensors(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from math import isqrt
 from pathlib import Path
@@ -68,6 +69,59 @@ class Splats:
         for name, column in self.extra.items():
             if column.shape[:1] != (count,):
                 raise SplatsError(f"extra column {name!r} has {len(column)} rows, expected {count}")
+
+    @classmethod
+    def from_gsplat(
+        cls, params: Mapping[str, Tensor], *, activated: bool, antialiased: bool = False
+    ) -> Splats:
+        """From gsplat's parameters: means, quats, scales, opacities, and sh0 with shN or colors.
+
+        `activated` says whether scales and opacities are those of the Gaussians, as
+        `rasterization` takes them, or their logarithms and logits, as the trainer steps on
+        and stores them. `colors` are harmonics, [N, K, 3].
+        """
+        colours = ("colors",) if "colors" in params else ("sh0", "shN")
+        needed = ("means", "quats", "scales", "opacities", *colours)
+        if missing := [name for name in needed if name not in params]:
+            raise SplatsError(f"gsplat's parameters lack {', '.join(missing)}")
+        taken = {name: params[name].float() for name in needed}
+        scales, opacities = taken["scales"], taken["opacities"].reshape(-1)
+        if activated:
+            if (scales <= 0).any() or (opacities < 0).any() or (opacities > 1).any():
+                raise SplatsError(
+                    "activated scales must be positive and opacities 0 to 1.\n"
+                    "  If these are logarithms and logits, pass activated=False."
+                )
+            scales, opacities = scales.log(), opacities.logit()
+        return cls(
+            means=taken["means"],
+            quats=taken["quats"],
+            log_scales=scales,
+            logit_opacities=opacities,
+            sh=torch.cat([taken[name] for name in colours], dim=1),
+            antialiased=antialiased,
+        )
+
+    def to_gsplat(self, *, activated: bool) -> dict[str, Tensor]:
+        """gsplat's parameters; `activated` as in `from_gsplat`, with all harmonics as `colors`.
+
+        Not activated, harmonics are split into sh0 and shN as gsplat's trainer stores them.
+        """
+        shared = {"means": self.means, "quats": self.quats}
+        if activated:
+            return {
+                **shared,
+                "scales": self.scales,
+                "opacities": self.opacities,
+                "colors": self.sh,
+            }
+        return {
+            **shared,
+            "scales": self.log_scales,
+            "opacities": self.logit_opacities,
+            "sh0": self.sh[:, :1],
+            "shN": self.sh[:, 1:],
+        }
 
     def __len__(self) -> int:
         return self.means.shape[0]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -122,16 +122,8 @@ def read_gsplat(run: GsplatRun, *, check: bool = True) -> Splats:
     raw = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
     count = len(raw["means"])
     extra = {name: raw[name].reshape(count) for name in raw if name not in TENSORS}
-    parameters = {name: raw[name].float() for name in TENSORS}
-    splats = Splats(
-        means=parameters["means"],
-        quats=parameters["quats"],
-        log_scales=parameters["scales"],
-        logit_opacities=parameters["opacities"].reshape(count),
-        sh=torch.cat([parameters["sh0"], parameters["shN"]], dim=1),
-        antialiased=run.is_antialiased,
-        extra=extra,
-    )
+    splats = Splats.from_gsplat(raw, activated=False, antialiased=run.is_antialiased)
+    splats = replace(splats, extra=extra)
     if check:
         splats.check_finite()
     return splats

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import os
 import re
@@ -15,6 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from splatcert.errors import InputError
+from splatcert.storage.locks import RENAMES_OPEN_FILES, SAFE, lock
 
 
 class ArtefactError(InputError):
@@ -53,10 +53,13 @@ def replacing(path: Path) -> Iterator[Path]:
     try:
         _sweep(path.parent)
         with _opened(aside, os.O_EXCL) as file:
-            fcntl.flock(file, fcntl.LOCK_EX)  # in use: no other process sweeps it away
+            lock(file)  # in use: no other process sweeps it away
             mode = stat.S_IMODE(os.fstat(file).st_mode)  # by the umask; some libraries write 0600
             yield aside
             aside.chmod(mode)
+            if RENAMES_OPEN_FILES:
+                os.replace(aside, path)
+        if not RENAMES_OPEN_FILES:
             os.replace(aside, path)
     except OSError as error:
         raise ArtefactError(
@@ -77,15 +80,14 @@ def _sweep(folder: Path) -> None:
         left = [Path(entry) for entry in entries if LEFTOVER.fullmatch(entry.name)]
     for path in left:
         with suppress(OSError), _opened(path) as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(file, wait=False)
             path.unlink()
 
 
 @contextmanager
 def _opened(path: Path, flags: int = 0) -> Iterator[int]:
     """A regular file, created if needed, never truncated and never through a link."""
-    safe = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    file = os.open(path, os.O_RDWR | os.O_CREAT | safe | flags, 0o666)
+    file = os.open(path, os.O_RDWR | os.O_CREAT | SAFE | flags, 0o666)
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
             raise OSError(errno.EINVAL, "it is a device or a pipe, not a file", str(path))
@@ -111,7 +113,7 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
     """Hold a lock file; if another process holds it, wait, or raise BlockingIOError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with _opened(path) as file:
-        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock(file, wait=wait)
         yield
 
 

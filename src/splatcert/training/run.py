@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import resource
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -44,8 +43,12 @@ class RunError(InputError):
     """A run folder that cannot be used as requested."""
 
 
-def peak_memory_mib() -> int:
-    """Largest resident memory of this process so far."""
+def peak_memory_mib() -> int | None:
+    """Largest resident memory of this process so far; None where the system does not tell."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
     kibibytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     if sys.platform == "darwin":  # macOS counts in bytes
         kibibytes //= 1024

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from splatcert.jobs import Job, NotBegun, Outcome, run_jobs
+from splatcert.training.jobs import Job, NotBegun, Outcome, run_jobs
 from splatcert.storage.schema import to_plain
 from splatcert.storage.whole import output_folder, owned_folder, write_text_whole
 from splatcert_bench.baselines.named import maker_of
