@@ -26,6 +26,7 @@ PUBLIC = {
     "LearnConfig",
     "OwnMap",
     "PaperScale",
+    "PathPromise",
     "Render",
     "ReportConfig",
     "Scale",

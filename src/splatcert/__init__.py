@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from splatcert.camera import Camera
     from splatcert.capture import Capture, open_capture
     from splatcert.certificate.certificate import Certificate
-    from splatcert.config import CertifyConfig, LearnConfig, ReportConfig, TrainConfig
+    from splatcert.config import CertifyConfig, LearnConfig, PathPromise, ReportConfig, TrainConfig
     from splatcert.conformal.boxes import Boxes, Flag
     from splatcert.deploy import load_certificate, verify
     from splatcert.difficulty.predictor import ViewPredictor, load_predictor
@@ -50,6 +50,7 @@ __all__ = [
     "LearnConfig",
     "OwnMap",
     "PaperScale",
+    "PathPromise",
     "Render",
     "ReportConfig",
     "Scale",
@@ -90,6 +91,7 @@ _HOMES = {
     "LearnConfig": "splatcert.config",
     "OwnMap": "splatcert.scales.maps",
     "PaperScale": "splatcert.scales.paper",
+    "PathPromise": "splatcert.config",
     "Render": "splatcert.raster.render",
     "ReportConfig": "splatcert.config",
     "Scale": "splatcert.scales.scale",

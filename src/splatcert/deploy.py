@@ -138,6 +138,7 @@ def verify(
         recomputed = certify(
             capture,
             scale=scale or stored_scale(record.scale),
+            promise=record.promise.asked(),
             config=record.config,
             backend=record.renderer.backend,
             on=on,

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from splatcert.certificate.certificate import Certificate, CertificateError
 from splatcert.certificate.field_file import FIELD, KEPT, FieldArrays
 from splatcert.certificate.hashes import canonical, joint_hash, seal_of
+from splatcert.certificate.promise import VIEW
 from splatcert.certificate.record import (
     FORMAT,
     SCHEMA,
@@ -188,7 +189,7 @@ def _from_schema_3(content: dict[str, Any]) -> dict[str, Any]:
     return {**content, **SINCE_SCHEMA_3}
 
 
-SINCE_SCHEMA_3: dict[str, Any] = {}
+SINCE_SCHEMA_3: dict[str, Any] = {"promise": to_plain(VIEW)}
 UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
     2: _from_schema_2,
     3: _from_schema_3,

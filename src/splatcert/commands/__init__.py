@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 HOLDOUT = (
-    "Photos to hold out: every N-th by name, a random one of every N (random8), those listed in a "
-    "file, the split that the capture's format stores, or none. auto: the model's split, else the "
-    "format's, else every 8th photo."
+    "Photos to hold out: every N-th by name, a random one of every N (random8), a run of L at a "
+    "random place in every N (block5of20), those listed in a file, the split that the capture's "
+    "format stores, or none. auto: the model's split, else the format's, else every 8th photo."
 )
-HOLDOUT_OPTION: Any = tyro.conf.arg(metavar="N|randomN|FILE|format|none", help=HOLDOUT)
+HOLDOUT_OPTION: Any = tyro.conf.arg(metavar="N|randomN|blockLofN|FILE|format|none", help=HOLDOUT)
 
 
 class Command(Protocol):

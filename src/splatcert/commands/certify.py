@@ -14,8 +14,9 @@ from warnings import catch_warnings, simplefilter
 import tyro
 
 from splatcert.commands import CaptureOptions, EngineOptions, unset
-from splatcert.config import CertifyConfig, FieldConfig
+from splatcert.config import CertifyConfig, FieldConfig, PathPromise
 from splatcert.console import say, say_all, stages
+from splatcert.errors import OptionError
 
 if TYPE_CHECKING:
     from splatcert.capture import Capture
@@ -52,6 +53,12 @@ class Certify:
     """Largest probability that a new view falls short of its pixel coverage: 1/10, 0.1 or 10%."""
     beta: Annotated[str, tyro.conf.arg(metavar="LEVEL")] = "1/10"
     """Largest share of a view's pixels that may lie outside their boxes."""
+    promise: Literal["view", "path"] = "view"
+    """What to promise: about a new view, or about a new stretch of consecutive views."""
+    stretch: Annotated[int | None, unset("L")] = None
+    """Number of consecutive views of a stretch. Required with --promise path."""
+    gamma: Annotated[str | None, unset("LEVEL")] = None
+    """Largest share of a stretch's views that may fall short; 0 for none. Default: 1/5."""
     predictor: Annotated[str, tyro.conf.arg(metavar="FILE|NAME|none", help=PREDICTOR)] = "default"
     scale: Literal["paper", "constant"] = "paper"
     """Scale of the boxes before calibration: the paper's, or the same width everywhere."""
@@ -76,12 +83,12 @@ class Certify:
         from splatcert.conformal.calibrate import CalibrationTooSmall
         from splatcert.conformal.levels import parse_level
         from splatcert.pipeline import certify
-        from splatcert.refusals import refuse_early
+        from splatcert.refusals import refuse_early, refuse_promise
         from splatcert.report.summary import closing_lines
         from splatcert.storage.whole import owned_folder
 
-        for name in ("alpha", "beta"):
-            parse_level(getattr(self, name), name)
+        levels = parse_level(self.alpha, "alpha"), parse_level(self.beta, "beta")
+        promise = self._promise()
         engine = self.engine.start()
         capture = open_capture(
             self.data,
@@ -94,6 +101,7 @@ class Certify:
         )
         scale, instead = self._scale(capture.scene)
         refuse_early(capture, scale, self.engine.backend)  # before a word or a folder
+        refuse_promise(promise, capture.scene, levels, scale)
         if not self.json:
             say_all(opened_words(capture, self.model))
             say("Back end", engine)
@@ -104,6 +112,7 @@ class Certify:
             certificate = certify(
                 capture,
                 scale=scale,
+                promise=promise,
                 config=self._config(),
                 backend=self.engine.backend,
                 folder=self.output,
@@ -118,6 +127,18 @@ class Certify:
         if remembered(self.output, "model") is None:
             lines["Next"] += f" --model {shlex.quote(str(self.model))}"
         say_all(lines)
+
+    def _promise(self) -> PathPromise | None:
+        if self.promise == "view":
+            if self.stretch is not None or self.gamma is not None:
+                raise OptionError("--stretch and --gamma go with --promise path.")
+            return None
+        if self.stretch is None:
+            raise OptionError(
+                "--promise path requires --stretch L, the number of consecutive views to promise\n"
+                "  something about, such as --stretch 5."
+            )
+        return PathPromise(self.stretch, self.gamma or PathPromise.gamma)
 
     def _config(self) -> CertifyConfig:
         return CertifyConfig(
@@ -168,7 +189,16 @@ def facts(certificate: Certificate, folder: Path) -> dict[str, Any]:
     from splatcert.storage.schema import to_plain
 
     record = certificate.record
-    chosen = ("guarantee", "field", "model", "scene", "exchangeability", "splits", "support")
+    chosen = (
+        "guarantee",
+        "promise",
+        "field",
+        "model",
+        "scene",
+        "exchangeability",
+        "splits",
+        "support",
+    )
     views = {"training": len(record.training), "calibration": len(record.calibration)}
     rule = certificate.rule
     predictor = None if rule is None else rule.predictor
