@@ -12,6 +12,7 @@ from pathlib import Path
 from splatcert.capture import Capture, as_capture
 from splatcert.certificate.certificate import Certificate
 from splatcert.certificate.issue import issue
+from splatcert.certificate.promise import PromiseRecord
 from splatcert.certificate.record import LabelRecord
 from splatcert.certificate.view_records import CalibrationRecord
 from splatcert.config import CertifyConfig, LearnConfig, PathPromise
@@ -26,8 +27,9 @@ from splatcert.progress import Progress, each, quiet
 from splatcert.raster.render import Backend
 from splatcert.refusals import refuse_early, refuse_known_photos, refuse_promise
 from splatcert.scales.named import scale_by_name
-from splatcert.scales.scale import FrozenScale, Scale, require_frozen
+from splatcert.scales.scale import FittedScale, FrozenScale, Scale, require_frozen
 from splatcert.scales.scoring import BETAS, score_view
+from splatcert.scales.training_views import TrainingSide
 from splatcert.scene.roles import CalibrationView, require_labels
 from splatcert.scene.scene import Scene
 from splatcert.splats.gaussians import Splats
@@ -84,20 +86,36 @@ def certify(
     q = promised.threshold({v.name: v.score for v in scored}, alpha)  # eq:outer-quantile
     if message := shortfall(len(scored), alpha):
         warnings.warn(message, CalibrationTooSmall, stacklevel=2)
+    labels = LabelRecord(
+        frozen=proof, handed_out_before=used_before, ledger=held_out.ledger.entries
+    )
+    return issue_certificate(capture, config, side, fitted, frozen, labels, scored, promised, q)
+
+
+def issue_certificate(
+    capture: Capture,
+    config: CertifyConfig,
+    side: TrainingSide,
+    fitted: FittedScale,
+    frozen: FrozenScale,
+    labels: LabelRecord,
+    scored: tuple[CalibrationRecord, ...],
+    promise: PromiseRecord,
+    q: float,
+) -> Certificate:
+    """The certificate that follows from the results of the phases."""
     record, views = issue(
-        (alpha, beta),
+        (parse_level(config.alpha, "alpha"), parse_level(config.beta, "beta")),
         q,
-        betas=betas,
-        config=replace(config, **capture.settled(chosen)),
+        betas=side.betas,
+        config=replace(config, **capture.settled(frozen.scale)),
         scene=capture.record(),
         model=side.model,
         renderer=side.renderer,
         field=field_record(fitted.fit),
         scale=frozen.record(),
-        labels=LabelRecord(
-            frozen=proof, handed_out_before=used_before, ledger=held_out.ledger.entries
-        ),
-        promise=promised,
+        labels=labels,
+        promise=promise,
         training=fitted.training,
         calibration=scored,
         queries=frozen.queries.values(),

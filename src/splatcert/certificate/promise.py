@@ -88,6 +88,8 @@ class FamilyRecord:
 
     member: str
     """Name of the certificate's own member."""
+    frozen: str
+    """Hash of every member's scales and unit, taken before any calibration label was used."""
     threshold: float
     """q, in the members' units."""
     scores: dict[str, float]

@@ -21,6 +21,8 @@ HOLDOUT = (
     "random place in every N (block5of20), those listed in a file, the split that the capture's "
     "format stores, or none. auto: the model's split, else the format's, else every 8th photo."
 )
+MEMBER = "Member of a family of certificates. Default: the first."
+MEMBER_OPTION: Any = tyro.conf.arg(metavar="NAME", help=MEMBER, help_behavior_hint="")
 HOLDOUT_OPTION: Any = tyro.conf.arg(metavar="N|randomN|blockLofN|FILE|format|none", help=HOLDOUT)
 
 
@@ -103,6 +105,7 @@ class CertificateOptions:
     """Path to the certified model, if it has moved."""
     data: Annotated[Path | None, unset("DATA")] = None
     """Path to the capture, if it has moved. Places a model in its trainer's own frame."""
+    member: Annotated[str | None, MEMBER_OPTION] = None
     threads: int = 0
     """Threads of the cpu renderer; 0 means all cores. Does not affect the results."""
 
