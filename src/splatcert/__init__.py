@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from splatcert.camera import Camera
     from splatcert.capture import Capture, open_capture
     from splatcert.certificate.certificate import Certificate
-    from splatcert.config import CertifyConfig, LearnConfig, ReportConfig, TrainConfig
+    from splatcert.certificate.family import Family
+    from splatcert.config import CertifyConfig, LearnConfig, PathPromise, ReportConfig, TrainConfig
     from splatcert.conformal.boxes import Boxes, Flag
     from splatcert.deploy import load_certificate, verify
     from splatcert.difficulty.predictor import ViewPredictor, load_predictor
     from splatcert.difficulty.views_file import SceneViews
     from splatcert.errors import InputError
+    from splatcert.families import certify_family
     from splatcert.pipeline import certify, learn
     from splatcert.raster.render import Render, open_view, render
     from splatcert.raster.view import View
@@ -45,11 +47,13 @@ __all__ = [
     "CertifyConfig",
     "Check",
     "Constant",
+    "Family",
     "Flag",
     "InputError",
     "LearnConfig",
     "OwnMap",
     "PaperScale",
+    "PathPromise",
     "Render",
     "ReportConfig",
     "Scale",
@@ -62,6 +66,7 @@ __all__ = [
     "ViewPredictor",
     "__version__",
     "certify",
+    "certify_family",
     "learn",
     "load_certificate",
     "load_predictor",
@@ -85,11 +90,13 @@ _HOMES = {
     "CertifyConfig": "splatcert.config",
     "Check": "splatcert.verification.checks",
     "Constant": "splatcert.scales.maps",
+    "Family": "splatcert.certificate.family",
     "Flag": "splatcert.conformal.boxes",
     "InputError": "splatcert.errors",
     "LearnConfig": "splatcert.config",
     "OwnMap": "splatcert.scales.maps",
     "PaperScale": "splatcert.scales.paper",
+    "PathPromise": "splatcert.config",
     "Render": "splatcert.raster.render",
     "ReportConfig": "splatcert.config",
     "Scale": "splatcert.scales.scale",
@@ -101,6 +108,7 @@ _HOMES = {
     "View": "splatcert.raster.view",
     "ViewPredictor": "splatcert.difficulty.predictor",
     "certify": "splatcert.pipeline",
+    "certify_family": "splatcert.families",
     "learn": "splatcert.pipeline",
     "load_certificate": "splatcert.deploy",
     "load_predictor": "splatcert.difficulty.predictor",

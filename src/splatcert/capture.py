@@ -30,7 +30,8 @@ from splatcert.raster.placement import PhotoFit, Placement, chosen_background, l
 from splatcert.raster.render import Backend, renderer_of
 from splatcert.scales.scale import Scale
 from splatcert.scales.training_views import TrainingSide
-from splatcert.scene.dataset import OWN_SPLIT, Holdout, random_rule
+from splatcert.scene.dataset import OWN_SPLIT, Holdout
+from splatcert.scene.drawn_splits import drawn_rule
 from splatcert.scene.load import Photographs, read_photographs
 from splatcert.scene.scene import Scene
 from splatcert.splats.account import TrainedOnTheseError, TrainingAccount, account_of
@@ -244,7 +245,7 @@ def split_unseen(
 def _names_photos(asked: Holdout) -> bool:
     """Whether held-out photos are named one by one."""
     if isinstance(asked, str):
-        rule = asked in ("auto", "format") or asked.isdecimal() or random_rule(asked) is not None
+        rule = asked in ("auto", "format") or asked.isdecimal() or drawn_rule(asked) is not None
         return not rule
     return isinstance(asked, (tuple, os.PathLike))
 

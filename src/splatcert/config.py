@@ -195,6 +195,16 @@ class CertifyConfig:
         _require_draws(self.splits, self.seed)
 
 
+@dataclass(frozen=True)
+class PathPromise:
+    """What to promise about a path: how many views of a stretch, and of how long a stretch."""
+
+    stretch: int
+    """L, the number of consecutive views of a stretch."""
+    gamma: str = "1/5"
+    """Largest share of a stretch's views that may fall short; 0 for none."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ReportConfig:
     """What a report shows."""

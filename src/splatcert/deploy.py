@@ -6,17 +6,20 @@ Reading and offline verification require NumPy only; torch is imported only with
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from splatcert.certificate.certificate import Certificate, CertificateError
+from splatcert.certificate.family import is_family, member_folder
 from splatcert.certificate.hashes import splats_hash
 from splatcert.certificate.record import Record
 from splatcert.certificate.store import folder_of, read_certificate, read_content, remembered
-from splatcert.errors import listed
 from splatcert.progress import Progress, quiet
 from splatcert.verification.checks import UNUSABLE, Check, Verification
+from splatcert.verification.family_checks import verify_family_folder
 from splatcert.verification.offline import verify_folder
+from splatcert.verification.training_photos import check_training_photos
 
 if TYPE_CHECKING:
     from splatcert.capture import Capture
@@ -27,14 +30,19 @@ if TYPE_CHECKING:
 
 
 def load_certificate(
-    path: str | Path, splats: Splats | None = None, *, scale: Scale | None = None
+    path: str | Path,
+    splats: Splats | None = None,
+    *,
+    member: str | None = None,
+    scale: Scale | None = None,
 ) -> Certificate:
     """Load a certificate from its folder; an edited one or one of other splats is refused.
 
-    Without splats it can be read, but not predict. If it uses a map of your own, pass the map
-    again as `scale`; it is checked on a calibration view.
+    Without splats it can be read, but not predict. Of a family, `member` names the certificate;
+    default: the first. If it uses a map of your own, pass the map again as `scale`; it is
+    checked on a calibration view.
     """
-    certificate = read_certificate(path)
+    certificate = read_certificate(member_folder(Path(path), member))
     return certificate if splats is None else with_model(certificate, splats, scale=scale)
 
 
@@ -114,16 +122,26 @@ def _check_splats(record: Record, splats: Splats) -> None:
 
 def verify(
     path: str | Path,
-    capture: Capture | None = None,
+    capture: Capture | Sequence[Capture] | None = None,
     *,
     scale: Scale | None = None,
     on: Progress = quiet,
 ) -> Verification:
-    """Check a certificate by itself, or recompute it from its capture.
+    """Check a certificate or a family by itself, or recompute it from its capture.
 
     The capture must have the certified resolution and the certified views held out:
-    `certified_capture` opens it that way. Without a capture, only NumPy is required.
+    `certified_capture` opens it that way. A family takes one capture per model. Without a
+    capture, only NumPy is required.
     """
+    if is_family(Path(path)):
+        if capture is None:
+            return verify_family_folder(Path(path))
+        from splatcert.families import verify_family
+
+        models = capture if isinstance(capture, Sequence) else [capture]
+        return verify_family(Path(path), models, on)
+    if isinstance(capture, Sequence):
+        raise TypeError("a single certificate is verified with one capture")
     checks = verify_folder(folder := folder_of(Path(path))).checks
     if capture is None or not checks[0].passed:
         return Verification(checks)
@@ -138,6 +156,7 @@ def verify(
         recomputed = certify(
             capture,
             scale=scale or stored_scale(record.scale),
+            promise=record.promise.asked(),
             config=record.config,
             backend=record.renderer.backend,
             on=on,
@@ -148,41 +167,14 @@ def verify(
     return Verification((*checks, *compare(stored, recomputed)))
 
 
-def check_training_photos(record: Record, capture: Capture) -> Check:
-    """Check that the model's own run does not list calibration photos as trained on.
-
-    A model fits photos it was trained on better than new ones, so a certificate calibrated on
-    them overstates coverage, even if everything else agrees.
-    """
-    name, photos = "training photos", sorted(capture.scene.cameras)
-    seen = capture.account.trained_on(photos, own_split=capture.own_split)
-    calibrated = {view.name for view in record.calibration}
-    if seen is None:
-        claim = " although the certificate says that its run does" * (
-            record.scene.held_out_by == "model"
-        )
-        return Check(name, None, f"the model does not say which photos it was trained on{claim}")
-    if both := sorted(calibrated & set(seen)):
-        return Check(
-            name,
-            False,
-            f"the model's run lists {len(both)} of {len(calibrated)} calibration photos as "
-            f"trained on: {listed(both)}",
-        )
-    unused = sorted(set(photos) - set(seen) - calibrated)
-    rest = f"; {len(unused)} further held-out photos did not calibrate: {listed(unused)}"
-    told = f"the model's run lists none of the {len(calibrated)} calibration photos"
-    return Check(name, True, told + rest * bool(unused))
-
-
 def open_certificate(
-    path: Path, model: Path | None = None, data: Path | None = None
+    path: Path, model: Path | None = None, data: Path | None = None, member: str | None = None
 ) -> Certificate:
     """A certificate that can predict: with the model given, or the one it was made from.
 
     A model in a trainer's own frame is brought into the capture's, which requires the capture.
     """
-    folder = folder_of(path)
+    folder = folder_of(member_folder(path, member))
     _, record = read_content(folder)
     place = model or remembered(folder, "model")
     if place is None:

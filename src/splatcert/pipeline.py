@@ -9,15 +9,14 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
-import numpy as np
-
 from splatcert.capture import Capture, as_capture
 from splatcert.certificate.certificate import Certificate
 from splatcert.certificate.issue import issue
+from splatcert.certificate.promise import PromiseRecord
 from splatcert.certificate.record import LabelRecord
 from splatcert.certificate.view_records import CalibrationRecord
-from splatcert.config import CertifyConfig, LearnConfig
-from splatcert.conformal.calibrate import CalibrationTooSmall, shortfall, threshold_of
+from splatcert.config import CertifyConfig, LearnConfig, PathPromise
+from splatcert.conformal.calibrate import CalibrationTooSmall, shortfall
 from splatcert.conformal.levels import parse_level
 from splatcert.difficulty.learn import choose, fit_predictor, try_all
 from splatcert.difficulty.predictor import ViewPredictor
@@ -26,10 +25,11 @@ from splatcert.difficulty.views_file import SceneViews
 from splatcert.field.store import arrays_of, field_record
 from splatcert.progress import Progress, each, quiet
 from splatcert.raster.render import Backend
-from splatcert.refusals import refuse_early, refuse_known_photos
+from splatcert.refusals import refuse_early, refuse_known_photos, refuse_promise
 from splatcert.scales.named import scale_by_name
-from splatcert.scales.scale import FrozenScale, Scale, require_frozen
+from splatcert.scales.scale import FittedScale, FrozenScale, Scale, require_frozen
 from splatcert.scales.scoring import BETAS, score_view
+from splatcert.scales.training_views import TrainingSide
 from splatcert.scene.roles import CalibrationView, require_labels
 from splatcert.scene.scene import Scene
 from splatcert.splats.gaussians import Splats
@@ -49,6 +49,7 @@ def certify(
     *,
     unseen: Sequence[str] | None = None,
     scale: Scale | str = "paper",
+    promise: PathPromise | None = None,
     config: CertifyConfig | None = None,
     backend: Backend = "cpu",
     folder: Path | None = None,
@@ -57,8 +58,9 @@ def certify(
     """Certify one capture; every held-out view with a photo calibrates.
 
     For pictures in memory, pass scene and splats, and name in `unseen` the held-out views,
-    which the model must not have seen. `scale` is a name or a `Scale`. With a `folder`, the
-    fitted field is stored there, so an interrupted run resumes from it, with the same result.
+    which the model must not have seen. `scale` is a name or a `Scale`; with a `promise`, the
+    certificate is about stretches of a path instead of views. With a `folder`, the fitted field
+    is stored there, so an interrupted run resumes from it, with the same result.
     """
     config = config or CertifyConfig()
     capture = as_capture(capture, splats, unseen, config.background)
@@ -66,6 +68,7 @@ def certify(
     betas = tuple(sorted({*BETAS, beta}))
     chosen = scale_by_name(scale, capture.scene, config.unit) if isinstance(scale, str) else scale
     refuse_early(capture, chosen, backend)
+    promised = refuse_promise(promise, capture.scene, (alpha, beta), chosen)
     side, held_out = capture.training_side(config.field, backend, betas), capture.scene.held_out
 
     # Phase 2: training views, labels allowed.
@@ -76,25 +79,43 @@ def certify(
     proof, used_before = frozen.hash, len(held_out.ledger.entries)
 
     # Phase 4: the next line opens the calibration labels, once.
-    labelled = held_out.reveal("calibration", held_out.with_photo, by="certify")
+    names = promised.calibrating(held_out.with_photo)
+    labelled = held_out.reveal("calibration", names, by="certify")
     refuse_known_photos(chosen, capture.scene, labelled)
     scored = score_views(frozen, labelled, betas, beta, on)
-    q = threshold_of(np.array([view.score for view in scored]), alpha)  # eq:outer-quantile
+    q = promised.threshold({v.name: v.score for v in scored}, alpha)  # eq:outer-quantile
     if message := shortfall(len(scored), alpha):
         warnings.warn(message, CalibrationTooSmall, stacklevel=2)
+    labels = LabelRecord(
+        frozen=proof, handed_out_before=used_before, ledger=held_out.ledger.entries
+    )
+    return issue_certificate(capture, config, side, fitted, frozen, labels, scored, promised, q)
+
+
+def issue_certificate(
+    capture: Capture,
+    config: CertifyConfig,
+    side: TrainingSide,
+    fitted: FittedScale,
+    frozen: FrozenScale,
+    labels: LabelRecord,
+    scored: tuple[CalibrationRecord, ...],
+    promise: PromiseRecord,
+    q: float,
+) -> Certificate:
+    """The certificate that follows from the results of the phases."""
     record, views = issue(
-        (alpha, beta),
+        (parse_level(config.alpha, "alpha"), parse_level(config.beta, "beta")),
         q,
-        betas=betas,
-        config=replace(config, **capture.settled(chosen)),
+        betas=side.betas,
+        config=replace(config, **capture.settled(frozen.scale)),
         scene=capture.record(),
         model=side.model,
         renderer=side.renderer,
         field=field_record(fitted.fit),
         scale=frozen.record(),
-        labels=LabelRecord(
-            frozen=proof, handed_out_before=used_before, ledger=held_out.ledger.entries
-        ),
+        labels=labels,
+        promise=promise,
         training=fitted.training,
         calibration=scored,
         queries=frozen.queries.values(),

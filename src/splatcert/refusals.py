@@ -8,11 +8,14 @@ time (a model that does not belong to the capture).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 
 from splatcert.capture import Capture
 from splatcert.certificate.hashes import label_hash, photo_file_hash, photo_mark, source_marks
+from splatcert.certificate.promise import PromiseRecord, promise_of
+from splatcert.config import PathPromise
 from splatcert.errors import InputError, listed
 from splatcert.raster.placement import fit_photos, sample_photos
 from splatcert.raster.render import Backend
@@ -81,6 +84,18 @@ def refuse_unfit_views(scene: Scene) -> None:
             "  The guarantee requires that nobody used them to choose the scale. If nobody did,\n"
             "  load the scene again and certify that: its ledger starts empty."
         )
+
+
+def refuse_promise(
+    asked: PathPromise | None, scene: Scene, levels: tuple[Fraction, Fraction], scale: Scale
+) -> PromiseRecord:
+    """The promise to keep; one that the held-out photos or the scale cannot carry is refused."""
+    if asked is not None and getattr(scale, "unit", "deployed") == "batch":
+        raise HeldOutError(
+            "unit batch covers only the held-out views, so it cannot promise a new stretch.\n"
+            "  Use unit deployed, or a promise about views."
+        )
+    return promise_of(asked, tuple(scene.cameras), scene.held_out.with_photo, *levels)
 
 
 def refuse_unlike_model(capture: Capture, backend: Backend) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from splatcert.commands import require_threads, unset
+from splatcert.commands import MEMBER_OPTION, require_threads, unset
 from splatcert.console import say, silent
 from splatcert.errors import InputError
 
@@ -39,6 +39,7 @@ class View:
     """Path to the certified model, if it has moved."""
     data: Annotated[Path | None, unset("DATA")] = None
     """Path to the capture, to show the photographs that the certificate used."""
+    member: Annotated[str | None, MEMBER_OPTION] = None
     host: str = "127.0.0.1"
     """Address to listen on; 0.0.0.0 admits other machines."""
     port: int = 8080
@@ -73,7 +74,7 @@ class View:
         check_address(self.host, self.port)
         native.set_threads(self.threads)
         torch.set_num_threads(1)  # torch's threads would spin on the cores the renderer uses
-        certificate = open_certificate(self.certificate, self.model, self.data)
+        certificate = open_certificate(self.certificate, self.model, self.data, self.member)
         scene = load_certified_scene(certificate.record, self.data) if self.data else None
         state = ViewerState.of(certificate, scene)
         with serving(state, self.host, self.port, _complain) as server:

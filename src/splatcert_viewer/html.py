@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 
 from splatcert.certificate.certificate import Certificate
-from splatcert.conformal.calibrate import shortfall, state_calibration
+from splatcert.conformal.calibrate import shortfall
 from splatcert.report.colours import STEPS, WidthScale, palette
 from splatcert_viewer.colours import UNBOUNDED
 from splatcert_viewer.frame import Frame, Mode
@@ -111,6 +111,7 @@ class Gauge:
 def guarantee_words(certificate: Certificate) -> str:
     """The guarantee at the chosen levels, and how it was calibrated."""
     alpha, views = certificate.alpha, certificate.record.guarantee.views
+    calibrated = certificate.record.promise.calibration(alpha, views)
     if missing := shortfall(views, alpha):
         missing = escape(" ".join(missing.split()))
         body = f'<b style="color:{BAD}">Every box is unbounded.</b> {missing}'
@@ -125,7 +126,7 @@ def guarantee_words(certificate: Certificate) -> str:
     )
     return _block(
         f'<div data-threshold="{certificate.threshold:.6g}">{body}</div>'
-        + _line(f"{escape(state_calibration(alpha, views))}; q = {certificate.threshold:.4g}.")
+        + _line(f"{escape(calibrated)}; q = {certificate.threshold:.4g}.")
         + _line(own)
     )
 

@@ -26,7 +26,9 @@ class Levels:
     def of(cls, certificate: Certificate) -> Levels:
         """Levels of one certificate, including its own."""
         alphas = tuple(sorted({*ALPHAS, certificate.alpha}))
-        return cls(certificate, alphas, tuple(sorted(certificate.views.betas)))
+        family = certificate.record.promise.family
+        betas = certificate.views.betas if family is None else (certificate.beta,)
+        return cls(certificate, alphas, tuple(sorted(betas)))
 
     def at(self, alpha: float | Fraction, beta: float | Fraction) -> Certificate:
         """The certificate at the offered levels nearest to these."""

@@ -16,6 +16,7 @@ from splatcert.camera import Camera
 from splatcert.certificate.store import remember_places
 from splatcert.splats.files import save_ply
 from splatcert.splats.gaussians import Splats
+from splatcert.storage.png import to_pixels
 from splatcert_bench.synthetic.scenes import made_cameras, made_splats
 
 OPENGL = np.diag([1.0, -1.0, -1.0, 1.0])
@@ -85,3 +86,22 @@ def certified(tmp_path_factory) -> Path:
     certificate.save(root / "cert")
     remember_places(root / "cert", root / "capture", root / "model.ply")
     return root / "cert"
+
+
+@pytest.fixture(scope="session")
+def place(tmp_path_factory) -> Path:
+    """A capture of 36 photos and its model, as files."""
+    root = tmp_path_factory.mktemp("place")
+    cameras, pictures = made_photos()
+    (root / "capture/images").mkdir(parents=True)
+    frames = []
+    for name, camera in cameras.items():
+        Image.fromarray(to_pixels(pictures[name].numpy())).save(root / "capture/images" / name)
+        to_world = np.linalg.inv(camera.world_to_camera) @ OPENGL
+        frames.append({"file_path": f"images/{name}", "transform_matrix": to_world.tolist()})
+    lens = next(iter(cameras.values()))
+    shared = {"fl_x": lens.fx, "fl_y": lens.fy, "cx": lens.cx, "cy": lens.cy}
+    content = {**shared, "w": lens.width, "h": lens.height, "frames": frames}
+    (root / "capture/transforms.json").write_text(json.dumps(content))
+    save_ply(made_model(made_truth()), root / "model.ply")
+    return root

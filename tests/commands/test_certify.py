@@ -17,7 +17,6 @@ from certified_capture import (
     HELD_OUT,
     NAMES,
     made_model,
-    made_photos,
     made_predictor,
     made_truth,
 )
@@ -26,30 +25,10 @@ from splatcert import cli, pipeline, refusals
 from splatcert.raster import placement
 from splatcert.report.content import percent
 from splatcert.splats.files import save_ply
-from splatcert.storage.png import to_pixels
 from splatcert_bench.synthetic.scenes import random_splats
 
 OPENGL = np.diag([1.0, -1.0, -1.0, 1.0])
 EVERY_THIRD = ["--holdout", "3"]
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory) -> Path:
-    """A capture of 36 photos and its model, as files."""
-    root = tmp_path_factory.mktemp("place")
-    cameras, pictures = made_photos()
-    (root / "capture/images").mkdir(parents=True)
-    frames = []
-    for name, camera in cameras.items():
-        Image.fromarray(to_pixels(pictures[name].numpy())).save(root / "capture/images" / name)
-        to_world = np.linalg.inv(camera.world_to_camera) @ OPENGL
-        frames.append({"file_path": f"images/{name}", "transform_matrix": to_world.tolist()})
-    lens = next(iter(cameras.values()))
-    shared = {"fl_x": lens.fx, "fl_y": lens.fy, "cx": lens.cx, "cy": lens.cy}
-    content = {**shared, "w": lens.width, "h": lens.height, "frames": frames}
-    (root / "capture/transforms.json").write_text(json.dumps(content))
-    save_ply(made_model(made_truth()), root / "model.ply")
-    return root
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +105,7 @@ def test_verify_alone_and_from_scratch(place, made, capsys):
     said = flat(capsys.readouterr().out)
     assert "seal ok unbroken" in said
     assert "recomputation not checkable requires --data and --model" in said
-    assert "Verdict valid by itself: all 16 checks passed" in said
+    assert "Verdict valid by itself: all 17 checks passed" in said
     assert cli.main(["verify", str(made), "--verbose"]) == 0
     assert "again, by conformal risk control" in flat(capsys.readouterr().out)
     inputs = ["--data", str(place / "capture"), "--model", str(place / "model.ply")]
@@ -147,7 +126,7 @@ def test_verify_rejects_an_edited_certificate(made, tmp_path, capsys):
     assert cli.main(["verify", str(folder)]) == 2
     printed = capsys.readouterr()
     assert "failed an entry was edited after sealing" in flat(printed.out)
-    assert "3 of 16 checks failed (seal, threshold, second threshold)" in printed.err
+    assert "3 of 17 checks failed (seal, threshold, second threshold)" in printed.err
     assert cli.main(["inspect", str(folder)]) == 2
     assert "has been edited" in capsys.readouterr().err
 

@@ -22,7 +22,6 @@ from splatcert.certificate.field_file import FieldArrays
 from splatcert.certificate.issue import counted_pixels, guarantee_of
 from splatcert.certificate.record import Guarantee, Record
 from splatcert.conformal.boxes import Boxes, Flag
-from splatcert.conformal.calibrate import threshold_of
 from splatcert.conformal.levels import Level, parse_level
 from splatcert.difficulty.holdout_check import HoldoutCheck, check_holdout
 from splatcert.difficulty.predictor import ViewPredictor
@@ -86,7 +85,7 @@ class Certificate(Plotted):
 
     @cached_property
     def scores(self) -> NDArray[np.float64]:
-        """Scores of the calibration views at this beta, in order of their names, [m]."""
+        """Scores of the calibration views at this beta, in order of their names, [views]."""
         return self.scores_at(self.beta)
 
     def scores_at(self, beta: Fraction) -> NDArray[np.float64]:
@@ -191,10 +190,18 @@ class Certificate(Plotted):
         return replace(self, record=replace(self.record, guarantee=promise))
 
     def _promise(self, alpha: Fraction, beta: Fraction) -> Guarantee:
-        counted = counted_pixels(self.views, self.record.calibration)
-        scores = self.scores_at(beta)
-        q = threshold_of(scores, alpha)
-        return guarantee_of(q, scores.size, (alpha, beta), counted, self.record.scale)
+        record, promise = self.record, self.record.promise
+        certified = parse_level(record.config.beta, "beta")
+        if promise.family is not None and beta != certified:
+            raise CertificateError(
+                f"the family's scores are known at beta = {certified} only, not at {beta}.\n"
+                "  Certify the family again at that level."
+            )
+        names = [view.name for view in record.calibration]
+        scores = dict(zip(names, self.scores_at(beta).tolist(), strict=True))
+        counted = counted_pixels(self.views, record.calibration)
+        q, levels = promise.threshold(scores, alpha), (alpha, beta)
+        return guarantee_of(q, len(scores), levels, counted, record.scale, promise)
 
     @property
     def is_certified(self) -> bool:

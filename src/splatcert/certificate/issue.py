@@ -18,6 +18,7 @@ from splatcert.certificate.diagnostics import (
     exchangeability_test,
 )
 from splatcert.certificate.hashes import Mark, photo_mark, place_mark
+from splatcert.certificate.promise import PromiseRecord
 from splatcert.certificate.record import (
     CalibrationRecord,
     CountedPixels,
@@ -33,8 +34,6 @@ from splatcert.certificate.record import (
     TrainingRecord,
 )
 from splatcert.config import CertifyConfig
-from splatcert.conformal.calibrate import state_guarantee
-from splatcert.conformal.ranks import outer_rank
 from splatcert.difficulty.descriptor import FEATURE_NAMES
 from splatcert.difficulty.views_file import SceneViews, ViewTable
 
@@ -51,6 +50,7 @@ def issue(
     field: FieldRecord,
     scale: ScaleRecord,
     labels: LabelRecord,
+    promise: PromiseRecord,
     training: tuple[TrainingRecord, ...],
     calibration: tuple[CalibrationRecord, ...],
     queries: Iterable[QueryRecord],
@@ -74,7 +74,8 @@ def issue(
     record = Record(
         splatcert=__version__,
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        guarantee=guarantee_of(q, len(calibration), guarantee, counted, scale),
+        guarantee=guarantee_of(q, len(calibration), guarantee, counted, scale, promise),
+        promise=promise,
         config=replace(config, alpha=str(alpha), beta=str(beta)),
         scale=scale,
         model=model,
@@ -90,7 +91,7 @@ def issue(
             [view.camera for view in calibration],
         ),
         exchangeability=exchangeability_test(
-            {view.name: view.score for view in calibration}, cameras, config.seed
+            promise.scores({view.name: view.score for view in calibration}), cameras, config.seed
         ),
         splits=estimate_by_splits(
             views,
@@ -99,7 +100,9 @@ def issue(
             scale.shape,
             splits=config.splits,
             seed=config.seed,
-        ),
+        )
+        if promise.is_plain
+        else None,
         files={},
         seal="",
     )
@@ -112,7 +115,12 @@ def counted_pixels(views: SceneViews, calibration: Sequence[CalibrationRecord]) 
 
 
 def guarantee_of(
-    q: float, views: int, levels: Levels, counted: CountedPixels, scale: ScaleRecord
+    q: float,
+    views: int,
+    levels: Levels,
+    counted: CountedPixels,
+    scale: ScaleRecord,
+    promise: PromiseRecord,
 ) -> Guarantee:
     """The guarantee of a threshold calibrated on this number of views, in numbers and words."""
     alpha, beta = levels
@@ -121,10 +129,10 @@ def guarantee_of(
         alpha=alpha,
         beta=beta,
         views=views,
-        rank=outer_rank(views, alpha),
+        rank=promise.rank(views, alpha),
         threshold=q,
         counted=counted,
-        statement=state_guarantee(alpha, beta, views, **about),
+        statement=promise.statement(alpha, beta, views, **about),
     )
 
 

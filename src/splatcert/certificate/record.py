@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from splatcert.camera import Camera
 from splatcert.certificate.diagnostics import SplitEstimates, SupportLimits
+from splatcert.certificate.promise import PromiseRecord
 from splatcert.certificate.view_records import (
     MOST,
     CalibrationRecord,
@@ -41,7 +42,10 @@ class Guarantee:
     views: int
     """m, the number of calibration views."""
     rank: int
-    """k = ceil((m + 1)(1 - alpha)); the threshold is the k-th smallest score."""
+    """k = ceil((m + 1)(1 - alpha)); the threshold is the k-th smallest score.
+
+    For a path, m counts stretches here.
+    """
     threshold: float
     """q; infinite where k > m."""
     counted: CountedPixels
@@ -187,6 +191,8 @@ class Record:
     created: str
     """UTC time; the one entry that differs between two runs, not covered by the seal."""
     guarantee: Guarantee
+    promise: PromiseRecord
+    """What the guarantee is about: a view, a stretch of a path, or a family."""
     config: CertifyConfig
     scale: ScaleRecord
     model: ModelRecord
@@ -197,11 +203,11 @@ class Record:
     training: tuple[TrainingRecord, ...]
     calibration: tuple[CalibrationRecord, ...]
     unlabelled: tuple[QueryRecord, ...]
-    """Held-out views without a photograph: part of the query batch, not used to calibrate."""
+    """Held-out views not used to calibrate: without a photograph, or in no stretch of a path."""
     support: SupportLimits
     exchangeability: PermutationTest
     splits: SplitEstimates | None
-    """Diagnostic estimate by random splits; None if there are too few views."""
+    """Diagnostic estimate by random splits of views; None for too few, or a different promise."""
     files: dict[str, str]
     """Hashes of the files beside this one."""
     seal: str

@@ -18,11 +18,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from splatcert.certificate.certificate import Certificate, CertificateError
 from splatcert.certificate.field_file import FIELD, KEPT, FieldArrays
 from splatcert.certificate.hashes import canonical, joint_hash, seal_of
+from splatcert.certificate.promise import VIEW
 from splatcert.certificate.record import (
     FORMAT,
     SCHEMA,
@@ -44,10 +45,7 @@ from splatcert.storage.whole import (
     write_text_whole,
 )
 
-if TYPE_CHECKING:
-    pass
-
-MAIN, VIEWS = "certificate.json", "views.npz"
+MAIN, VIEWS, FAMILY = "certificate.json", "views.npz", "family.json"
 ASIDE = ".new"
 """Folder in which a certificate is written before any older one is replaced."""
 MAX_BYTES = 1 << 28
@@ -188,7 +186,7 @@ def _from_schema_3(content: dict[str, Any]) -> dict[str, Any]:
     return {**content, **SINCE_SCHEMA_3}
 
 
-SINCE_SCHEMA_3: dict[str, Any] = {}
+SINCE_SCHEMA_3: dict[str, Any] = {"promise": to_plain(VIEW)}
 UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
     2: _from_schema_2,
     3: _from_schema_3,
@@ -284,7 +282,10 @@ def remembered(certificate: Path, what: str) -> Path | None:
         with require_regular_file(certificate / PLACES).open("rb") as file:
             place = json.loads(file.read(LONGEST_PLACES))[what]
         path = Path(os.path.normpath(certificate / place))
-        near = path.resolve().is_relative_to(certificate.resolve().parent)
+        around = certificate.resolve().parent
+        if (around / FAMILY).is_file():  # a member lies one folder deeper
+            around = around.parent
+        near = path.resolve().is_relative_to(around)
         return path if near and path.exists() else None
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None

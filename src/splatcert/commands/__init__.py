@@ -17,11 +17,13 @@ if TYPE_CHECKING:
 
 
 HOLDOUT = (
-    "Photos to hold out: every N-th by name, a random one of every N (random8), those listed in a "
-    "file, the split that the capture's format stores, or none. auto: the model's split, else the "
-    "format's, else every 8th photo."
+    "Photos to hold out: every N-th by name, a random one of every N (random8), a run of L at a "
+    "random place in every N (block5of20), those listed in a file, the split that the capture's "
+    "format stores, or none. auto: the model's split, else the format's, else every 8th photo."
 )
-HOLDOUT_OPTION: Any = tyro.conf.arg(metavar="N|randomN|FILE|format|none", help=HOLDOUT)
+MEMBER = "Member of a family of certificates. Default: the first."
+MEMBER_OPTION: Any = tyro.conf.arg(metavar="NAME", help=MEMBER, help_behavior_hint="")
+HOLDOUT_OPTION: Any = tyro.conf.arg(metavar="N|randomN|blockLofN|FILE|format|none", help=HOLDOUT)
 
 
 class Command(Protocol):
@@ -106,6 +108,7 @@ class CertificateOptions:
     """Path to the certified model, if it has moved."""
     data: Annotated[Path | None, unset("DATA")] = None
     """Path to the capture, if it has moved. Places a model in its trainer's own frame."""
+    member: Annotated[str | None, MEMBER_OPTION] = None
     threads: int = 0
     """Threads of the cpu renderer; 0 means all cores. Does not affect the results."""
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field as setting
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from warnings import catch_warnings, simplefilter
@@ -14,8 +16,9 @@ from warnings import catch_warnings, simplefilter
 import tyro
 
 from splatcert.commands import CaptureOptions, EngineOptions, unset
-from splatcert.config import CertifyConfig, FieldConfig
+from splatcert.config import CertifyConfig, FieldConfig, PathPromise
 from splatcert.console import say, say_all, stages
+from splatcert.errors import OptionError
 
 if TYPE_CHECKING:
     from splatcert.capture import Capture
@@ -24,7 +27,17 @@ if TYPE_CHECKING:
     from splatcert.scene.scene import Scene
 
 Colour = tuple[float, float, float]
+SCALES = ("paper", "constant")
 
+MODELS = (
+    "Model: run of splatcert train, PLY file, Inria folder, gsplat .pt or nerfstudio .ckpt. "
+    "Several models get one promise, so that any of them may be chosen afterwards."
+)
+MODELS_OPTION: Any = tyro.conf.arg(metavar="MODEL...", help=MODELS, help_behavior_hint="(required)")
+SCALE = (
+    "Scale of the boxes before calibration: paper, constant (the same width everywhere), or both "
+    "separated by a comma, so that either may be chosen afterwards."
+)
 PREDICTOR = (
     "View predictor: a file written by splatcert learn; default, strict (trained without "
     "Mip-NeRF 360) or reverse (trained without Tanks & Temples and Deep Blending); or none."
@@ -44,17 +57,21 @@ class Certify:
 
     data: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")]
     """Capture: COLMAP, transforms.json or Blender folder."""
-    model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
-    """Model: run of splatcert train, PLY file, Inria folder, gsplat .pt or nerfstudio .ckpt."""
+    models: Annotated[tuple[Path, ...], tyro.conf.Positional, MODELS_OPTION]
     output: Annotated[Path, tyro.conf.arg(aliases=["-o"], metavar="CERT")]
     """Folder to write the certificate to."""
     alpha: Annotated[str, tyro.conf.arg(metavar="LEVEL")] = "1/10"
     """Largest probability that a new view falls short of its pixel coverage: 1/10, 0.1 or 10%."""
     beta: Annotated[str, tyro.conf.arg(metavar="LEVEL")] = "1/10"
     """Largest share of a view's pixels that may lie outside their boxes."""
+    promise: Literal["view", "path"] = "view"
+    """What to promise: about a new view, or about a new stretch of consecutive views."""
+    stretch: Annotated[int | None, unset("L")] = None
+    """Number of consecutive views of a stretch. Required with --promise path."""
+    gamma: Annotated[str | None, unset("LEVEL")] = None
+    """Largest share of a stretch's views that may fall short; 0 for none. Default: 1/5."""
     predictor: Annotated[str, tyro.conf.arg(metavar="FILE|NAME|none", help=PREDICTOR)] = "default"
-    scale: Literal["paper", "constant"] = "paper"
-    """Scale of the boxes before calibration: the paper's, or the same width everywhere."""
+    scale: Annotated[str, tyro.conf.arg(metavar="NAME[,NAME]", help=SCALE)] = "paper"
     unit: Literal["deployed", "batch"] = "deployed"
     """Unit of the view factor. batch, as in the paper, covers only the held-out views."""
     background: Annotated[Colour | None, unset("R G B")] = None
@@ -69,33 +86,41 @@ class Certify:
     json: bool = False
     """Print one JSON object instead of text."""
 
+    def __post_init__(self) -> None:
+        if not self.models:
+            raise OptionError("certify requires a model.\n  splatcert certify DATA MODEL -o CERT")
+        names = self.scale.split(",")
+        if wrong := [name for name in names if name not in SCALES]:
+            raise OptionError(
+                f"there is no scale {wrong[0]!r}.\n"
+                f"  Choose one of {', '.join(SCALES)}, or several separated by commas."
+            )
+        if len(set(names)) < len(names) or len(set(self.models)) < len(self.models):
+            raise OptionError("a model or scale is named twice.\n  Name each of them once.")
+
     def run(self) -> None:
         """Open the capture, certify, write, and state the guarantee."""
-        from splatcert.capture import open_capture
         from splatcert.certificate.store import remember_places, remembered
+        from splatcert.commands.family import certify_several, model_names
         from splatcert.conformal.calibrate import CalibrationTooSmall
-        from splatcert.conformal.levels import parse_level
         from splatcert.pipeline import certify
-        from splatcert.refusals import refuse_early
+        from splatcert.refusals import refuse_early, refuse_promise
         from splatcert.report.summary import closing_lines
         from splatcert.storage.whole import owned_folder
 
-        for name in ("alpha", "beta"):
-            parse_level(getattr(self, name), name)
-        engine = self.engine.start()
-        capture = open_capture(
-            self.data,
-            self.model,
-            holdout=self.capture.split,
-            images=self.capture.images,
-            resolution=self.capture.resolution,
-            background=self.background,
-            backend=self.engine.backend,
-        )
-        scale, instead = self._scale(capture.scene)
+        levels, promise, engine = self.levels(), self._promise(), self.engine.start()
+        places = model_names(self.models)
+        captures = self._open(places)
+        capture, model = next(iter(captures.values())), self.models[0]
+        scales = [self._scale(name, capture.scene) for name in self.scale.split(",")]
+        if len(captures) * len(scales) > 1:
+            certify_several(self, captures, places, [scale for scale, _ in scales], engine)
+            return
+        ((scale, instead),) = scales
         refuse_early(capture, scale, self.engine.backend)  # before a word or a folder
+        refuse_promise(promise, capture.scene, levels, scale)
         if not self.json:
-            say_all(opened_words(capture, self.model))
+            say_all(opened_words(capture, model))
             say("Back end", engine)
             if instead:
                 say("Predictor", instead)
@@ -104,22 +129,67 @@ class Certify:
             certificate = certify(
                 capture,
                 scale=scale,
-                config=self._config(),
+                promise=promise,
+                config=self.config(),
                 backend=self.engine.backend,
                 folder=self.output,
                 on=on,
             )
             certificate.save(self.output)
-            remember_places(self.output, self.data, self.model)
+            remember_places(self.output, self.data, model)
         if self.json:
             print(json.dumps(facts(certificate, self.output), indent=2))
             return
         lines = closing_lines(certificate, self.output)
         if remembered(self.output, "model") is None:
-            lines["Next"] += f" --model {shlex.quote(str(self.model))}"
+            lines["Next"] += f" --model {shlex.quote(str(model))}"
         say_all(lines)
 
-    def _config(self) -> CertifyConfig:
+    def levels(self) -> tuple[Fraction, Fraction]:
+        """Alpha and beta, exact."""
+        from splatcert.conformal.levels import parse_level
+
+        return parse_level(self.alpha, "alpha"), parse_level(self.beta, "beta")
+
+    def _open(self, places: Mapping[str, Path]) -> dict[str, Capture]:
+        """The capture with each model; those after the first as the first was opened."""
+        from splatcert.capture import open_capture
+
+        opened: dict[str, Capture] = {}
+        for name, model in places.items():
+            asked: dict[str, Any] = {
+                "holdout": self.capture.split,
+                "resolution": self.capture.resolution,
+                "background": self.background,
+            }
+            if opened:
+                first = next(iter(opened.values()))
+                asked["holdout"] = first.scene.held_out.names
+                asked["resolution"] = asked["resolution"] or first.account.long_side
+                asked["background"] = first.background
+            opened[name] = open_capture(
+                self.data,
+                model,
+                images=self.capture.images,
+                backend=self.engine.backend,
+                **asked,
+            )
+        return opened
+
+    def _promise(self) -> PathPromise | None:
+        if self.promise == "view":
+            if self.stretch is not None or self.gamma is not None:
+                raise OptionError("--stretch and --gamma go with --promise path.")
+            return None
+        if self.stretch is None:
+            raise OptionError(
+                "--promise path requires --stretch L, the number of consecutive views to promise\n"
+                "  something about, such as --stretch 5."
+            )
+        return PathPromise(self.stretch, self.gamma or PathPromise.gamma)
+
+    def config(self) -> CertifyConfig:
+        """The settings that a certificate stores."""
         return CertifyConfig(
             alpha=self.alpha,
             beta=self.beta,
@@ -129,22 +199,22 @@ class Certify:
             field=self.field,
         )
 
-    def _scale(self, scene: Scene) -> tuple[Scale, str]:
+    def _scale(self, name: str, scene: Scene) -> tuple[Scale, str]:
         """The scale asked for, and a word on its predictor where it is not the one asked for."""
         from splatcert.difficulty.predictor import load_predictor
         from splatcert.scales.maps import Constant
         from splatcert.scales.named import chosen_predictor
         from splatcert.scales.paper import PaperScale
 
-        if self.scale == "constant":
+        if name == "constant":
             return Constant(), ""
         match self.predictor:
             case "none":
                 return PaperScale(None, self.unit), ""
             case "default" | "strict" | "reverse" as asked:
-                name, predictor = chosen_predictor(asked, scene)
-                other = f"using {name}: the {asked} predictor was trained on photos held out here"
-                return PaperScale(predictor, self.unit), "" if name == asked else other
+                found, predictor = chosen_predictor(asked, scene)
+                other = f"using {found}: the {asked} predictor was trained on photos held out here"
+                return PaperScale(predictor, self.unit), "" if found == asked else other
             case file:
                 return PaperScale(load_predictor(Path(file)), self.unit), ""
 
@@ -168,7 +238,16 @@ def facts(certificate: Certificate, folder: Path) -> dict[str, Any]:
     from splatcert.storage.schema import to_plain
 
     record = certificate.record
-    chosen = ("guarantee", "field", "model", "scene", "exchangeability", "splits", "support")
+    chosen = (
+        "guarantee",
+        "promise",
+        "field",
+        "model",
+        "scene",
+        "exchangeability",
+        "splits",
+        "support",
+    )
     views = {"training": len(record.training), "calibration": len(record.calibration)}
     rule = certificate.rule
     predictor = None if rule is None else rule.predictor

@@ -78,7 +78,7 @@ class Demo:
         ).run()
 
         say("Step 3 of 4", "certify: calibrate error bars on the held-out photographs")
-        Certify(data=photos, model=run, output=certified, engine=self.engine).run()
+        Certify(data=photos, models=(run,), output=certified, engine=self.engine).run()
 
         say("Step 4 of 4", "report")
         return {

@@ -62,7 +62,9 @@ class Export:
 
         rule = None if self.keep is None else Rule.parse(self.keep)
         self.inputs.start()
-        certificate = open_certificate(self.certificate, self.inputs.model, self.inputs.data)
+        certificate = open_certificate(
+            self.certificate, self.inputs.model, self.inputs.data, self.inputs.member
+        )
         splats = certificate.fitted.splats
         if rule is not None:  # an unknown name is refused before the work
             names = rule_columns(splats, {name: splats.means[:, 0] for name in STORED})

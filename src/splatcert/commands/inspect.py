@@ -52,8 +52,12 @@ class Inspect:
                 f"{self.path}: no such file or folder.\n"
                 "  Pass the folder of a capture or certificate, or the folder or file of a model."
             )
+        from splatcert.certificate.family import is_family
+
         if (self.path / CERTIFICATE).is_file() or self.path.name == CERTIFICATE:
             self._show_certificate()
+        elif is_family(self.path):
+            self._show_family()
         elif is_camera_list(self.path):
             self._show_cameras()
         elif is_predictor(self.path):
@@ -91,6 +95,19 @@ class Inspect:
             print(json.dumps(facts(certificate, self.path), indent=2))
         else:
             say_all(certificate_lines(certificate, self.path))
+
+    def _show_family(self) -> None:
+        """Describe a family: its promise and all members with their widths."""
+        from splatcert.certificate.family import read_family
+        from splatcert.commands.family import family_facts, show_family
+
+        self._refuse_data("family of certificates")
+        family = read_family(self.path)
+        if self.json:
+            print(json.dumps(family_facts(family, self.path), indent=2))
+            return
+        show_family(family, self.path)
+        say("Next", f"splatcert report {self.path} --member {next(iter(family))}")
 
     def _show_cameras(self) -> None:
         """Describe cameras without photos, as a trainer or `splatcert suggest` writes them."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import tyro
 
-from splatcert.commands import EngineOptions, unset
+from splatcert.commands import MEMBER_OPTION, EngineOptions, unset
 from splatcert.console import progress, say, say_all
 from splatcert.errors import OptionError
 from splatcert.storage.whole import output_folder
@@ -48,6 +48,7 @@ class Render:
     """Path to the certified model, if it has moved."""
     data: Annotated[Path | None, unset("DATA")] = None
     """Capture: cameras and coordinate frame of a model; a certificate's own, if it has moved."""
+    member: Annotated[str | None, MEMBER_OPTION] = None
     resolution: Annotated[str | None, unset("SIZE")] = None
     """Longest side in pixels (1600) or a factor (1/2). Default: at most as large as certified."""
     seconds: Annotated[float | None, unset("FLOAT")] = None
@@ -107,6 +108,7 @@ class Render:
             cameras=self.cameras,
             model=self.model,
             data=self.data,
+            member=self.member,
             resolution=self.resolution,
             seconds=self.seconds,
             fps=self.fps,

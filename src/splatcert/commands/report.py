@@ -57,13 +57,14 @@ class Report:
 
     def run(self) -> None:
         """Load what is available and write the page."""
+        from splatcert.certificate.family import member_folder
         from splatcert.certificate.store import folder_of, read_content
         from splatcert.conformal.calibrate import CalibrationTooSmall
         from splatcert.deploy import load_certified_scene, load_certified_splats
         from splatcert.report.build import write_report
 
         self.inputs.start()
-        folder = folder_of(self.certificate)
+        folder = folder_of(member_folder(self.certificate, self.inputs.member))
         model, data = self._places(folder)
         record, scene, splats = read_content(folder)[1], None, None
         if data is not None:

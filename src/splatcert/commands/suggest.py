@@ -54,7 +54,9 @@ class Suggest:
         from splatcert.suggest.rank import COLUMNS, suggest
 
         self.inputs.start()
-        certificate = open_certificate(self.certificate, self.inputs.model, self.inputs.data)
+        certificate = open_certificate(
+            self.certificate, self.inputs.model, self.inputs.data, self.inputs.member
+        )
         with stages() as on:
             found = suggest(certificate, self.count, on=on)
         if self.output is not None:

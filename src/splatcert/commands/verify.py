@@ -39,8 +39,8 @@ class Verify:
     """Folder written by splatcert certify."""
     data: Annotated[Path | None, unset("PATH")] = None
     """Capture to recompute the certificate from; requires --model."""
-    model: Annotated[Path | None, unset("PATH")] = None
-    """Model to recompute the certificate from; requires --data."""
+    model: Annotated[tuple[Path, ...], tyro.conf.UseAppendAction, unset("PATH")] = ()
+    """Model to recompute the certificate from; requires --data. Repeat it for a family."""
     images: Annotated[str | None, unset("FOLDER")] = None
     """Folder of photographs, such as images_4. Default: the certified one."""
     threads: int = 0
@@ -51,15 +51,17 @@ class Verify:
     """Print one JSON object instead of text."""
 
     def __post_init__(self) -> None:
-        if (self.data is None) != (self.model is None):
+        if (self.data is None) != (not self.model):
             raise OptionError("--data and --model go together: scores need photos and splats.")
         require_threads(self.threads)
 
     def run(self) -> None:
         """Check, print the results, and fail if a check does."""
+        from splatcert.certificate.family import is_family
         from splatcert.certificate.store import folder_of
 
-        folder = folder_of(self.certificate)
+        family = is_family(self.certificate)
+        folder = self.certificate if family else folder_of(self.certificate)
         found = self._verify(folder)
         if self.json:
             content = {"passed": found.passed, "checks": [asdict(one) for one in found.checks]}
@@ -77,19 +79,24 @@ class Verify:
             say("Verdict", self._verdict(found))
 
     def _verify(self, folder: Path) -> Verification:
+        from splatcert.certificate.family import is_family, member_folder
         from splatcert.certificate.store import read_content
         from splatcert.conformal.calibrate import CalibrationTooSmall
         from splatcert.deploy import certified_capture, verify
 
-        if self.data is None or self.model is None:
+        if self.data is None:
             return verify(folder)
+        family = is_family(folder)
+        if len(self.model) != 1 and not family:
+            raise OptionError(f"{folder} has one model, but --model names {len(self.model)}.")
         from splatcert.raster import native
 
         native.set_threads(self.threads)
-        capture = certified_capture(read_content(folder)[1], self.data, self.model, self.images)
+        record = read_content(member_folder(folder, None))[1]
+        opened = [certified_capture(record, self.data, one, self.images) for one in self.model]
         with stages() as on, catch_warnings():
             simplefilter("ignore", CalibrationTooSmall)  # its boxes say so
-            return verify(folder, capture, on=on)
+            return verify(folder, opened if family else opened[0], on=on)
 
     def _verdict(self, found: Verification) -> str:
         count = len(found.checks) - len(found.unchecked)

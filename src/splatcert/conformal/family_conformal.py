@@ -211,11 +211,14 @@ class FamilyConformal:
             yield [float(scores_of(one, [self.beta])[0]) for one in maps]
 
 
-def state_family_guarantee(alpha: Fraction, beta: Fraction, names: Sequence[str]) -> str:
+def state_family_guarantee(
+    alpha: Fraction, beta: Fraction, names: Sequence[str], *, masked: bool = False
+) -> str:
     """The guarantee for a new view, whichever candidate is used."""
+    pixels = "the pixels that count (masks)" if masked else "the pixels"
     return (
         f"With probability at least {in_percent(1 - alpha)}, each of the {len(names)} candidates "
-        f"({', '.join(names)}) has at least {in_percent(1 - beta)} of the pixels of a new view "
+        f"({', '.join(names)}) has at least {in_percent(1 - beta)} of {pixels} of a new view "
         "inside its boxes"
     )
 

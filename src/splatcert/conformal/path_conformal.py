@@ -96,11 +96,11 @@ class PathConformal:
     def __init__(self, alpha: Level, beta: Level, gamma: Level, length: int) -> None:
         self.alpha, self.beta = parse_level(alpha, "alpha"), parse_level(beta, "beta")
         self.gamma, self.length = _parse_gamma(gamma), _checked_length(length)
-        if length < self._shortest:
+        if length < self.shortest:
             raise PathError(
                 f"gamma = {self.gamma} allows no miss in a stretch of {length} views: "
                 f"floor({length} * {self.gamma}) = 0.\n"
-                f"  Use gamma >= 1/{length} or stretches of at least {self._shortest} views.\n"
+                f"  Use gamma >= 1/{length} or stretches of at least {self.shortest} views.\n"
                 "  To certify every view of a stretch, use gamma = 0."
             )
         self._scores: NDArray[np.float64] | None = None
@@ -121,7 +121,7 @@ class PathConformal:
             f"  A finite threshold requires ceil((m + 1) * {1 - self.alpha}) <= m, that is "
             f"{needed} stretches or {needed * self.length} photographs.\n"
             f"  Hold out at least {needed * self.length - count} more"
-            f"{shorter if count // needed >= self._shortest else ''}{_or_alpha(stretches)}."
+            f"{shorter if count // needed >= self.shortest else ''}{_or_alpha(stretches)}."
         )
 
     def conformalize(
@@ -189,18 +189,21 @@ class PathConformal:
         return f"PathConformal({levels}, length={self.length})"
 
     @property
-    def _shortest(self) -> int:
+    def shortest(self) -> int:
         """Smallest number of views in a stretch at which gamma allows a miss."""
         return ceil(1 / self.gamma) if self.gamma else 2
 
 
-def state_path_guarantee(alpha: Fraction, beta: Fraction, gamma: Fraction, length: int) -> str:
+def state_path_guarantee(
+    alpha: Fraction, beta: Fraction, gamma: Fraction, length: int, *, masked: bool = False
+) -> str:
     """The guarantee for a new stretch, in whole views."""
     covered = ceil_rank(length, 1 - gamma)
+    pixels = "their pixels that count (masks)" if masked else "their pixels"
     views = f"all {length}" if covered == length else f"at least {covered} of the {length}"
     return (
         f"With probability at least {in_percent(1 - alpha)}, {views} views of a new stretch "
-        f"have at least {in_percent(1 - beta)} of their pixels inside their boxes"
+        f"have at least {in_percent(1 - beta)} of {pixels} inside their boxes"
     )
 
 

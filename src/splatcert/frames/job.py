@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from splatcert.certificate.family import is_family
 from splatcert.certificate.store import is_certificate
 from splatcert.deploy import open_certificate
 from splatcert.errors import OptionError
@@ -15,7 +16,7 @@ from splatcert.frames.writer import CertifiedFrames, FrameWriter, ModelFrames, r
 from splatcert.raster.placement import chosen_background, load_for_scene
 from splatcert.raster.render import Backend
 from splatcert.report.colours import WidthScale
-from splatcert.report.summary import guarantee_words
+from splatcert.report.summary import guarantee_words, path_guarantee
 from splatcert.scene.load import load_scene
 from splatcert.splats.files import load_splats
 
@@ -28,6 +29,8 @@ class FrameRequest:
     cameras: str
     model: Path | None
     data: Path | None
+    member: str | None
+    """Member of a family."""
     resolution: str | None
     seconds: float | None
     fps: int | None
@@ -50,7 +53,8 @@ class Job:
 
 def frame_job(asked: FrameRequest) -> Job:
     """Frames with boxes of a certificate, or plain frames of a model."""
-    return _certified_job(asked) if is_certificate(asked.path) else _model_job(asked)
+    certified = is_certificate(asked.path) or is_family(asked.path)
+    return _certified_job(asked) if certified else _model_job(asked)
 
 
 def _certified_job(asked: FrameRequest) -> Job:
@@ -58,7 +62,7 @@ def _certified_job(asked: FrameRequest) -> Job:
         raise OptionError("a certificate fixes its background; --background is for a model.")
     if asked.maps == "exr":
         require_exr()
-    certificate = open_certificate(asked.path, asked.model, asked.data)
+    certificate = open_certificate(asked.path, asked.model, asked.data, asked.member)
     record = certificate.record
     if asked.backend not in ("cpu", record.renderer.backend):
         raise OptionError(
@@ -73,16 +77,21 @@ def _certified_job(asked: FrameRequest) -> Job:
         maps = "none" if chosen.is_path else "npz"
     words = {
         "Certificate": f"{record.scene.name}, {record.model.gaussians:,} Gaussians",
-        "Guarantee": guarantee_words(certificate),
+        **(
+            path_guarantee(certificate)
+            if chosen.is_path
+            else {"Guarantee": guarantee_words(certificate)}
+        ),
     }
     writer = CertifiedFrames(certificate=certificate, scale=scale, maps=maps)
     return Job(writer, replace(chosen, cameras=cameras), words, scale)
 
 
 def _model_job(asked: FrameRequest) -> Job:
-    if asked.model is not None or asked.maps not in ("auto", "none"):
+    extra = asked.model is not None or asked.member is not None
+    if extra or asked.maps not in ("auto", "none"):
         raise OptionError(
-            f"{asked.path} is a model; --model and --maps go with a certificate.\n"
+            f"{asked.path} is a model; --model, --member and --maps go with a certificate.\n"
             "  splatcert certify makes one."
         )
     scene, pool = None, None

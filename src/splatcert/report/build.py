@@ -11,7 +11,7 @@ import numpy as np
 
 from splatcert import __version__
 from splatcert.certificate.certificate import Certificate, CertificateError
-from splatcert.certificate.diagnostics import CERTIFIED, CONSTANT, too_few_to_split
+from splatcert.certificate.diagnostics import CERTIFIED, CONSTANT
 from splatcert.certificate.store import FIELD, VIEWS, folder_of
 from splatcert.config import ReportConfig
 from splatcert.deploy import load_certificate
@@ -28,6 +28,13 @@ from splatcert.report.content import (
 )
 from splatcert.report.next_photos import next_photos
 from splatcert.report.page import write_page
+from splatcert.report.summary import (
+    MEMBER_COLUMNS,
+    applies_words,
+    guarantee_words,
+    member_rows,
+    why_no_estimate,
+)
 from splatcert.report.views import ReportViews, render_views
 from splatcert.scene.scene import Scene
 from splatcert.splats.gaussians import Splats
@@ -92,6 +99,11 @@ def report_of(
         scene=record.scene.name,
         created=record.created,
         guarantee=record.guarantee,
+        promise=record.promise,
+        headline=guarantee_words(certificate),
+        applies_to=applies_words(certificate),
+        member_columns=MEMBER_COLUMNS,
+        members=() if record.promise.family is None else tuple(member_rows(record.promise.family)),
         batch_only=record.scale.batch_only,
         conditions=conditions_of(certificate),
         calibration=replace(calibration, inside=views.inside),
@@ -151,8 +163,7 @@ def _scale_words(certificate: Certificate) -> tuple[str, str]:
 def _estimate(certificate: Certificate) -> Estimate:
     found = certificate.record.splits
     if found is None:
-        why = too_few_to_split(certificate.record.guarantee.views, certificate.alpha)
-        return Estimate(rows=(), words=f"No estimate: {why}.")
+        return Estimate(rows=(), words=f"No estimate: {why_no_estimate(certificate)}.")
     rows = tuple(
         ScaleRow(name.replace("b~", "b̃"), words, one.coverage, one.width, one.saving)
         for name, words in SCALE_WORDS.items()
@@ -247,5 +258,5 @@ def _view_counts(certificate: Certificate) -> str:
     record = certificate.record
     return (
         f"{len(record.training)} training, {len(record.calibration)} calibration, "
-        f"{len(record.unlabelled)} held out without a photo"
+        f"{len(record.unlabelled)} held out but not calibrating"
     )

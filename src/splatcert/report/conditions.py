@@ -39,7 +39,7 @@ HELD_OUT_BY: dict[UnseenBy, tuple[Mark, str]] = {
 def conditions_of(certificate: Certificate) -> tuple[Condition, ...]:
     """All conditions, the one that nobody can check first."""
     return (
-        _alike(),
+        _alike(certificate),
         _exchangeability(certificate),
         *_fair_sample(certificate),
         _enough_views(certificate),
@@ -52,18 +52,22 @@ def conditions_of(certificate: Certificate) -> tuple[Condition, ...]:
     )
 
 
-def _alike() -> Condition:
+def _alike(certificate: Certificate) -> Condition:
+    new = "views" if certificate.record.promise.path is None else "stretches"
     return Condition(
         mark="yours",
-        title="New views are like the calibration views",
-        words="The guarantee covers views that could equally well have been calibration views: "
+        title=f"New {new} are like the calibration {new}",
+        words=f"The guarantee covers {new} that could equally well have been calibration {new}: "
         "same place, lighting, lens and way of moving through the scene. This is its one "
-        "assumption (exchangeability). Only you can judge whether your new views meet it.",
+        f"assumption (exchangeability). Only you can judge whether your new {new} meet it.",
     )
 
 
 def _exchangeability(certificate: Certificate) -> Condition:
     test = certificate.record.exchangeability
+    tested = plural(test.views, "view")
+    if certificate.record.promise.path is not None:
+        tested = f"{test.views} stretches"
     rejected = test.p_value < DOUBTFUL
     found = (
         "The scores drift along the capture or cluster in space, so parts of the capture are "
@@ -78,7 +82,7 @@ def _exchangeability(certificate: Certificate) -> Condition:
         title="Calibration scores depend on where or when a photo was taken"
         if rejected
         else "No evidence that calibration scores depend on place or order",
-        words=f"{found} Permutation test over {plural(test.views, 'view')}: p = {test.p_value:.2g} "
+        words=f"{found} Permutation test over {tested}: p = {test.p_value:.2g} "
         f"for all statistics together; values below {DOUBTFUL} are flagged.",
         columns=("tested against", "statistic", "value", "p alone"),
         rows=tuple(
@@ -117,15 +121,17 @@ def _enough_views(certificate: Certificate) -> Condition:
     if missing := shortfall(views, alpha):
         title = "There are too few calibration views"
         return Condition(mark="attention", title=title, words=" ".join(missing.split()))
-    draws = float(beta_distribution.ppf(UNLUCKY, rank, views + 1 - rank))
+    promise = certificate.record.promise
+    units, counted = promise.units(views), "views" if promise.path is None else "stretches"
+    draws = float(beta_distribution.ppf(UNLUCKY, rank, units + 1 - rank))
     return Condition(
         mark="ok",
-        title="There are enough calibration views",
-        words=f"m = {views} views; {in_percent(1 - alpha)} requires at least "
+        title=f"There are enough calibration {counted}",
+        words=f"m = {units} {counted}; {in_percent(1 - alpha)} requires at least "
         f"{views_needed(alpha)}. The threshold is the {ordinal(rank)} smallest of their "
-        f"{views} scores. Another set of calibration views would give another threshold: if views "
-        f"were independent, nine sets in ten would cover at least {percent(draws)} of future "
-        "views.",
+        f"{units} scores. Another set of calibration {counted} would give another threshold: if "
+        f"{counted} were independent, nine sets in ten would cover at least {percent(draws)} of "
+        f"future {counted}.",
     )
 
 

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from splatcert.certificate.promise import PromiseRecord
 from splatcert.certificate.record import Guarantee
 from splatcert.report.pictures import ViewPicture
 from splatcert.verification.checks import Check
@@ -116,6 +117,14 @@ class ReportContent:
     scene: str
     created: str
     guarantee: Guarantee
+    promise: PromiseRecord
+    headline: str
+    """The guarantee in one sentence."""
+    applies_to: str
+    """What a new view or stretch must be exchangeable with."""
+    member_columns: tuple[str, ...]
+    members: tuple[tuple[str, ...], ...]
+    """All members of a family with their widths; empty without one."""
     batch_only: bool
     """Whether the guarantee covers only views of the certified batch."""
     conditions: tuple[Condition, ...]

@@ -116,7 +116,7 @@ def certificate_lines(certificate: Certificate, path: Path) -> dict[str, str]:
         "Renderer": f"{record.renderer.name} {record.renderer.version}, at "
         f"{counted(record.scene.sizes, 'pixels')}",
         "Views": f"{len(record.training)} training, {len(record.calibration)} calibration, "
-        f"{len(record.unlabelled)} held out without a photo",
+        f"{len(record.unlabelled)} held out but not calibrating",
         **detail_lines(certificate),
         "Seal": "intact; splatcert verify checks the rest",
         **closing_lines(certificate, path),

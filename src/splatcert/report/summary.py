@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING
 
 from splatcert.certificate.diagnostics import CERTIFIED, CONSTANT, DOUBTFUL, too_few_to_split
 from splatcert.certificate.hashes import has_known_origin
-from splatcert.conformal.calibrate import shortfall, state_calibration
+from splatcert.certificate.promise import path_words
+from splatcert.conformal.calibrate import shortfall
 from splatcert.conformal.levels import in_percent
+from splatcert.conformal.ranks import ceil_rank
 from splatcert.errors import listed
-from splatcert.report.content import percent, plural
+from splatcert.report.content import of_255, percent, plural
 
 if TYPE_CHECKING:
     from splatcert.certificate.certificate import Certificate
+    from splatcert.certificate.promise import FamilyRecord
     from splatcert.certificate.record import UnseenBy
     from splatcert.scene.roles import Purpose
 
@@ -40,12 +43,13 @@ def closing_lines(certificate: Certificate, folder: Path) -> dict[str, str]:
     """
     record = certificate.record
     counted, views = record.guarantee.counted, record.guarantee.views
+    family = record.promise.family
     place = shlex.quote(str(folder))
     rows = {
         "Certificate": str(folder),
         "Guarantee": guarantee_words(certificate),
-        "Applies to": f"views exchangeable with the {plural(views, 'held-out photo')} it was "
-        "calibrated on",
+        "Applies to": applies_words(certificate),
+        "Member": "" if family is None else f"{family.member}, of {len(family.members)} members",
         "Masks": counted.words(views) if counted.masked_views else "",
         "Held out": HELD_OUT_BY[record.scene.held_out_by],
         "Photos used": earlier_use(certificate),
@@ -65,7 +69,7 @@ def detail_lines(certificate: Certificate) -> dict[str, str]:
         "Field": f"{record.field.ending}; training views re-rendered at "
         f"{record.field.training_psnr:.1f} dB",
         "Scale": scale_words(certificate),
-        "Calibration": state_calibration(certificate.alpha, record.guarantee.views),
+        "Calibration": record.promise.calibration(certificate.alpha, record.guarantee.views),
         "Test": f"permutation of scores: {record.exchangeability.in_words()}",
         "Savings": _savings(certificate),
     }
@@ -78,14 +82,70 @@ def guarantee_words(certificate: Certificate) -> str:
     if missing := shortfall(guarantee.views, certificate.alpha):
         return f"None: {' '.join(missing.split())}"
     pixels = "unmasked pixels" if guarantee.counted.masked_views else "pixels"
+    chance, share = in_percent(1 - certificate.alpha), in_percent(1 - certificate.beta)
+    path, family = certificate.record.promise.path, certificate.record.promise.family
+    if path is not None:
+        covered = ceil_rank(path.length, 1 - path.gamma)
+        views = f"all {covered}" if covered == path.length else f"≥ {covered} of the {path.length}"
+        return (
+            f"With probability ≥ {chance}, {views} views of a new stretch have ≥ {share} of their "
+            f"{pixels} inside their boxes."
+        )
+    if family is not None:
+        return (
+            f"With probability ≥ {chance}, ≥ {share} of the {pixels} of a new view lie inside the "
+            f"boxes of each of the {len(family.members)} members. Any of them may be chosen "
+            "afterwards."
+        )
     only = certificate.record.scale.batch_only
     view = "new view of the certified batch" if only else "new view"
     other = " Cameras outside the batch are not covered." if only else ""
     return (
-        f"With probability ≥ {in_percent(1 - certificate.alpha)}, "
-        f"≥ {in_percent(1 - certificate.beta)} of the {pixels} of a {view} lie inside their boxes."
-        f"{other}"
+        f"With probability ≥ {chance}, ≥ {share} of the {pixels} of a {view} lie inside their "
+        f"boxes.{other}"
     )
+
+
+def applies_words(certificate: Certificate) -> str:
+    """What a new view or stretch must be exchangeable with."""
+    promise, views = certificate.record.promise, certificate.record.guarantee.views
+    if promise.path is not None:
+        runs, _, unused = path_words(promise.path).partition("; ")
+        rest = f". Of the others, {unused}" if unused else ""
+        return f"stretches exchangeable with the {runs} it was calibrated on{rest}"
+    return f"views exchangeable with the {plural(views, 'held-out photo')} it was calibrated on"
+
+
+def path_guarantee(certificate: Certificate) -> dict[str, str]:
+    """What is guaranteed about the frames of a film or camera path, in labelled lines."""
+    path = certificate.record.promise.path
+    if path is None:
+        return {
+            "Guarantee": "None for a camera path: this certificate is about single views. For a "
+            "promise about stretches of a path, certify with --promise path."
+        }
+    return {
+        "Guarantee": guarantee_words(certificate),
+        "Applies to": f"{path.length} views in a row, spaced like the held-out photos; not to "
+        "every frame",
+    }
+
+
+MEMBER_COLUMNS = ("member", "scale", "Gaussians", "half-width of 255", "wider than alone")
+
+
+def member_rows(family: FamilyRecord) -> list[tuple[str, ...]]:
+    """All members of a family with their widths, for a table."""
+    return [
+        (
+            one.name,
+            one.scale,
+            f"{one.gaussians:,}",
+            of_255(one.width),
+            percent(one.price),
+        )
+        for one in family.members
+    ]
 
 
 def earlier_use(certificate: Certificate) -> str:
@@ -173,13 +233,20 @@ def estimate_words(certificate: Certificate) -> str:
     """The diagnostic estimate from random splits, which is not part of the guarantee."""
     found = certificate.record.splits
     if found is None:
-        return f"none: {too_few_to_split(certificate.record.guarantee.views, certificate.alpha)}"
+        return f"none: {why_no_estimate(certificate)}"
     ours = found.scales[CERTIFIED]
     return (
         f"{percent(ours.coverage)} of test views covered over {found.splits} random splits; "
         f"{percent(abs(ours.saving))} {'narrower' if ours.saving >= 0 else 'wider'} than a "
         "constant scale"
     )
+
+
+def why_no_estimate(certificate: Certificate) -> str:
+    """Why a certificate has no estimate by random splits."""
+    if not certificate.record.promise.is_plain:
+        return "random splits of views do not test this promise"
+    return too_few_to_split(certificate.record.guarantee.views, certificate.alpha)
 
 
 def _savings(certificate: Certificate) -> str:

@@ -24,6 +24,7 @@ from splatcert.camera import Camera, camera_hash
 from splatcert.certificate.hashes import freeze_hash, map_hash
 from splatcert.certificate.record import ScaleRecord
 from splatcert.certificate.view_records import QueryRecord, TrainingRecord
+from splatcert.difficulty.factor import LAMBDA_GRID
 from splatcert.field.fit import FieldFit
 from splatcert.field.fitted_scene import FittedScene, Query
 from splatcert.progress import Progress, each, quiet
@@ -67,8 +68,8 @@ class Rule:
 
     lambda_b: Fraction
     """How far the shape departs from a constant."""
-    factor_of: Callable[[Query], float]
-    """a_v."""
+    factor_of: Callable[[Any], float]
+    """a_v of a query, or of a training view by its record."""
     parameters: dict[str, Any] = field(default_factory=dict)
     """The entries that a certificate stores, in plain values."""
     batch_only: bool = False
@@ -123,6 +124,23 @@ class FittedScale:
     """The model with everything derived from its training views."""
     training: tuple[TrainingRecord, ...]
     """The training views, each described by the other folds."""
+
+    def under(self, scale: Scale) -> FittedScale | None:
+        """The same fit under another scale; None if that one looks at views in its own way."""
+        alike = type(scale).look is type(self.scale).look is Scale.look
+        return replace(self, scale=scale) if alike else None
+
+    def training_scores(self, rule: Rule, at: int) -> list[float]:
+        """Scores of the training photos under a rule, at the betas' index `at`.
+
+        Each is described by the other folds; views without a label have none.
+        """
+        shape = LAMBDA_GRID.index(rule.lambda_b)
+        return [
+            float(view.oracle[at, shape]) / rule.factor_of(view)
+            for view in self.training
+            if view.oracle is not None
+        ]
 
     def freeze(self, batch: Sequence[QueryView], *, on: Progress = quiet) -> FrozenScale:
         """Phase 3: describe every view of the batch from its camera, without its photo."""

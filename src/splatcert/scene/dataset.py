@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -17,6 +15,7 @@ from numpy.typing import NDArray
 
 from splatcert.camera import FARTHEST, Camera
 from splatcert.errors import InputError, listed
+from splatcert.scene.drawn_splits import SplitError, drawn_rule
 from splatcert.scene.lens import Lens, pinhole_of
 from splatcert.storage.ply_table import read_columns, read_header
 
@@ -159,13 +158,8 @@ def _colours(table: Mapping[str, NDArray[np.generic]], count: int) -> NDArray[np
 
 Holdout = int | str | tuple[str, ...] | os.PathLike[str] | None
 DEFAULT_EVERY = 8
-SPLIT_SEED = 0
 OWN_SPLIT = "the dataset's own split"
 """The rule in words, if the format defines one."""
-
-
-class SplitError(InputError):
-    """A split that cannot be made."""
 
 
 def split(dataset: Dataset, holdout: Holdout) -> tuple[dict[str, Part], str]:
@@ -186,9 +180,8 @@ def split(dataset: Dataset, holdout: Holdout) -> tuple[dict[str, Part], str]:
     elif isinstance(holdout, int):
         parts = _by_index(names, holdout)
         rule = f"index % {holdout} == 0 of the sorted names held out"
-    elif (every := random_rule(holdout)) is not None:
-        parts = _by_chance(names, every)
-        rule = f"one random photo of every {every} in name order held out (seed {SPLIT_SEED})"
+    elif (drawn := drawn_rule(holdout)) is not None:
+        parts, rule = _parts(sorted(names), drawn.draw(names)), drawn.words
     elif holdout == "format":
         parts, rule = _own(dataset)
     elif isinstance(holdout, tuple):
@@ -219,30 +212,8 @@ def _by_index(names: Sequence[str], every: int) -> dict[str, Part]:
     }
 
 
-def random_rule(holdout: Holdout) -> int | None:
-    """N of the rule "randomN"; None for any other rule."""
-    found = re.fullmatch("random([0-9]{1,18})", holdout) if isinstance(holdout, str) else None
-    return int(found[1]) if found else None
-
-
-def _by_chance(names: Sequence[str], every: int) -> dict[str, Part]:
-    """One photo of every run of n sorted names: evenly spread, and in step with no rhythm.
-
-    A hash of the names draws it. In a short last run the draw may fall on none: every photo
-    has the same chance of 1/n.
-    """
-    if not 2 <= every <= len(names):
-        raise SplitError(
-            f"holdout=random{every} cannot split {len(names)} photos.\n"
-            "  Pass a number from 2 to that many, such as random8 for one of every 8."
-        )
-    ordered, chosen = sorted(names), set()
-    for start in range(0, len(ordered), every):
-        run = ordered[start : start + every]
-        text = "\0".join((str(SPLIT_SEED), *run)).encode(errors="backslashreplace")
-        place = int.from_bytes(hashlib.sha256(text).digest(), "big") % every
-        chosen.update(run[place : place + 1])
-    return {name: "held out" if name in chosen else "training" for name in ordered}
+def _parts(names: Sequence[str], held_out: set[str]) -> dict[str, Part]:
+    return {name: "held out" if name in held_out else "training" for name in names}
 
 
 def _by_name(names: Sequence[str], chosen: tuple[str, ...]) -> dict[str, Part]:
@@ -253,7 +224,7 @@ def _by_name(names: Sequence[str], chosen: tuple[str, ...]) -> dict[str, Part]:
             f"{len(unknown)} of {len(chosen)} held-out names are not in the dataset: "
             f"{listed(unknown)}.\n  Names look like {names[0]!r}."
         )
-    return {name: "held out" if name in wanted else "training" for name in names}
+    return _parts(names, wanted)
 
 
 def _by_list(names: Sequence[str], path: Path) -> dict[str, Part]:
@@ -261,8 +232,8 @@ def _by_list(names: Sequence[str], path: Path) -> dict[str, Part]:
     if not path.is_file():
         raise SplitError(
             f"no list of held-out photos at {path}.\n"
-            "  holdout takes a number, random8, the path of a text file with one photo name per "
-            "line, 'format', 'auto' or None."
+            "  holdout takes a number, random8, block5of20, the path of a text file with one photo "
+            "name per line, 'format', 'auto' or None."
         )
     try:
         lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
@@ -281,8 +252,7 @@ def _by_list(names: Sequence[str], path: Path) -> dict[str, Part]:
             f"  In {path}, line {lines.index(unknown[0]) + 1}.\n"
             f"  Correct the names.{hint}"
         )
-    chosen = set(wanted)
-    return {name: "held out" if name in chosen else "training" for name in names}
+    return _parts(names, set(wanted))
 
 
 def _own(dataset: Dataset) -> tuple[dict[str, Part], str]:

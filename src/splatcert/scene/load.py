@@ -47,9 +47,10 @@ def load_scene(path: str | os.PathLike[str], *, holdout: Holdout = "auto", **opt
     Args:
         path: Folder of the dataset, or a `transforms.json`.
         holdout: n for every n-th photo of the sorted names (index % n == 0); "random8" for one
-            random photo of every 8; the path of a text file of names; a tuple of names;
-            "format" for the dataset's own split; None or 0 for none. "auto" is the dataset's
-            own split if its format has one, else 8.
+            random photo of every 8; "block5of20" for 5 consecutive photos at a random place in
+            every 20; the path of a text file of names; a tuple of names; "format" for the
+            dataset's own split; None or 0 for none. "auto" is the dataset's own split if its
+            format has one, else 8.
         options: As for `read_photographs`, such as images, resolution, background and masks.
     """
     return read_photographs(path, **options).scene(holdout)

@@ -12,8 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import numpy as np
-
 from splatcert.camera import camera_hash, extent_of
 from splatcert.certificate.diagnostics import (
     SupportLimits,
@@ -23,10 +21,7 @@ from splatcert.certificate.diagnostics import (
 from splatcert.certificate.hashes import seal_of
 from splatcert.certificate.issue import counted_pixels, view_marks
 from splatcert.certificate.store import FIELD, VIEWS, Stored, read_content, read_parts
-from splatcert.conformal.calibrate import state_guarantee, threshold_of
 from splatcert.conformal.levels import parse_level
-from splatcert.conformal.ranks import outer_rank
-from splatcert.conformal.risk_control import risk_control_threshold
 from splatcert.errors import InputError, listed
 from splatcert.storage.schema import to_plain
 from splatcert.storage.whole import file_hash
@@ -39,6 +34,11 @@ from splatcert.verification.checks import (
     close,
     run_check,
 )
+from splatcert.verification.promise_checks import (
+    check_order_statistic,
+    check_promise,
+    check_risk_control,
+)
 from splatcert.verification.scale_checks import (
     check_frozen,
     check_predictor,
@@ -46,7 +46,7 @@ from splatcert.verification.scale_checks import (
     check_scores,
 )
 
-ROLES = ("training", "calibration", "without a photo")
+ROLES = ("training", "calibration", "not calibrating")
 
 
 def verify_folder(folder: Path) -> Verification:
@@ -118,10 +118,11 @@ def _levels(stored: Stored) -> str:
     check(asked == (alpha, beta), f"alpha, beta = {alpha}, {beta}, but the settings say {asked}")
     count = len(stored.record.calibration)
     check(views == count, f"m = {views}, but there are {count} calibration views")
-    rank = outer_rank(views, alpha)
+    rank = stored.record.promise.rank(views, alpha)
     check(promise.rank == rank, f"k = {promise.rank}, but ceil((m + 1)(1 - alpha)) = {rank}")
     masked, batch_only = promise.counted.masked_views > 0, stored.record.scale.batch_only
-    words = state_guarantee(alpha, beta, views, masked=masked, batch_only=batch_only)
+    about = {"masked": masked, "batch_only": batch_only}
+    words = stored.record.promise.statement(alpha, beta, views, **about)
     check(promise.statement == words, "the statement in words does not match the numbers")
     return f"alpha = {alpha}, beta = {beta}, m = {views}, k = {rank}"
 
@@ -133,20 +134,6 @@ def _masks(stored: Stored) -> str:
     check(alike_records(counted, named), f"stored {named}, from {VIEWS} {counted}")
     views = len(stored.record.calibration)
     return counted.words(views) if counted.masked_views else "none: every pixel counts"
-
-
-def _order_statistic(stored: Stored) -> str:
-    promise = stored.record.guarantee
-    found = threshold_of(np.array(list(stored.scores.values())), promise.alpha)
-    check(found == promise.threshold, f"stored {promise.threshold}, from the scores {found}")
-    return f"{found:.6g} is the k-th smallest of the stored scores"
-
-
-def _risk_control(stored: Stored) -> str:
-    promise = stored.record.guarantee
-    found = risk_control_threshold(stored.scores.values(), promise.alpha)
-    check(found == promise.threshold, f"stored {promise.threshold}, by risk control {found}")
-    return f"{found:.6g} again, by conformal risk control"
 
 
 def _inputs(stored: Stored) -> str:
@@ -173,7 +160,8 @@ def _diagnostics(stored: Stored) -> str:
     rows = views.held_out.rows_of(stored.scores)
     limits = SupportLimits.of(views.held_out.descriptors[rows], [cameras[n] for n in stored.scores])
     check(to_plain(limits) == to_plain(record.support), "the support limits do not match")
-    test = exchangeability_test(stored.scores, cameras, record.config.seed)
+    ranked = record.promise.scores(stored.scores)
+    test = exchangeability_test(ranked, cameras, record.config.seed)
     check(
         test.p_value == record.exchangeability.p_value, f"the recomputed p-value is {test.p_value}"
     )
@@ -185,6 +173,7 @@ def _diagnostics(stored: Stored) -> str:
         splits=record.config.splits,
         seed=record.config.seed,
     )
+    splits = splits if record.promise.is_plain else None
     check(alike_records(splits, record.splits), "the split estimates do not match")
     return f"support limits, exchangeability (p = {test.p_value:.2g}) and split estimates agree"
 
@@ -193,8 +182,9 @@ QUESTIONS: dict[str, Callable[[Stored], str]] = {
     "seal": _seal,
     "files": _files,
     "levels": _levels,
-    "threshold": _order_statistic,
-    "second threshold": _risk_control,
+    "promise": check_promise,
+    "threshold": check_order_statistic,
+    "second threshold": check_risk_control,
     "roles": _roles,
     "masks": _masks,
     "extent": _extent,

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`splatcert certify` with several models or scales: one promise for all of them."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from splatcert.console import say, say_all, show_table, stages
+from splatcert.errors import OptionError
+
+if TYPE_CHECKING:
+    from splatcert.capture import Capture
+    from splatcert.certificate.family import Family
+    from splatcert.commands.certify import Certify
+    from splatcert.scales.scale import Scale
+
+
+def model_names(models: Sequence[Path]) -> dict[str, Path]:
+    """A name for each model: that of its file or folder, with its parent's where two agree."""
+    for name in (_own_name, _with_parent):
+        named = {name(path): path for path in models}
+        if len(named) == len(models):
+            return named
+    raise OptionError(
+        "two of the models have the same name.\n  Rename one: members are named after models."
+    )
+
+
+def _own_name(path: Path) -> str:
+    place = path.resolve()
+    return place.name if place.is_dir() else place.stem
+
+
+def _with_parent(path: Path) -> str:
+    return f"{path.resolve().parent.name}-{_own_name(path)}"
+
+
+def certify_several(
+    asked: Certify,
+    captures: Mapping[str, Capture],
+    places: Mapping[str, Path],
+    scales: Sequence[Scale],
+    engine: str,
+) -> None:
+    """Certify all candidates together, write the family's folder, and state the guarantee."""
+    from splatcert.certificate.store import is_certificate, remember_places
+    from splatcert.commands.certify import opened_words
+    from splatcert.families import candidates_of, certify_candidates, refuse_candidates
+    from splatcert.storage.whole import owned_folder
+
+    if asked.promise != "view":
+        raise OptionError(
+            "--promise path is for one model and one scale.\n"
+            "  Certify a family about views, or the model of your choice about paths."
+        )
+    if is_certificate(asked.output):
+        raise OptionError(
+            f"{asked.output} holds a certificate of a single model.\n"
+            "  Choose another folder for the family: --output FAMILY."
+        )
+    config, backend = asked.config(), asked.engine.backend
+    candidates = candidates_of(captures, scales, config)
+    refuse_candidates(candidates, asked.levels()[0], backend)  # before a word or a folder
+    first = next(iter(captures))
+    if not asked.json:
+        say_all(opened_words(captures[first], places[first]))
+        for name in list(captures)[1:]:
+            say("Model", f"{places[name]}, {len(captures[name].splats):,} Gaussians")
+        say("Back end", engine)
+    with owned_folder(asked.output, "certifying"), stages() as on:
+        family = certify_candidates(candidates, config, backend, folder=asked.output, on=on)
+        family.save(asked.output)
+        for name, one in candidates.items():
+            model = next(n for n, capture in captures.items() if capture is one.capture)
+            remember_places(asked.output / name, asked.data, places[model])
+    if asked.json:
+        print(json.dumps(family_facts(family, asked.output), indent=2))
+        return
+    show_family(family, asked.output)
+    place = shlex.quote(str(asked.output))
+    name = next(iter(family))
+    say("Next", f"splatcert report {place} --member {name}    splatcert verify {place}")
+
+
+def show_family(family: Family, folder: Path) -> None:
+    """The guarantee of a family, and a table of its members."""
+    from splatcert.report.summary import (
+        MEMBER_COLUMNS,
+        applies_words,
+        earlier_use,
+        guarantee_words,
+        member_rows,
+    )
+
+    lines = {
+        "Family": str(folder),
+        "Guarantee": guarantee_words(family.first),
+        "Applies to": applies_words(family.first),
+        "Photos used": earlier_use(family.first),
+    }
+    say_all({label: text for label, text in lines.items() if text})
+    show_table(MEMBER_COLUMNS, member_rows(family.record), numbers=MEMBER_COLUMNS[2:])
+
+
+def family_facts(family: Family, folder: Path) -> dict[str, Any]:
+    """The same for scripts."""
+    from splatcert.storage.schema import to_plain
+
+    record = family.first.record
+    members = [
+        {**to_plain(one), "price": one.price, "path": str(folder / one.name)}
+        for one in family.record.members
+    ]
+    return {
+        "kind": "family",
+        "path": str(folder),
+        "guarantee": family.guarantee,
+        "alpha": to_plain(family.first.alpha),
+        "beta": to_plain(family.first.beta),
+        "views": record.guarantee.views,
+        "threshold": to_plain(family.record.threshold),
+        "members": members,
+    }

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the model's own run lists calibration photos among those it was trained on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from splatcert.certificate.record import Record
+from splatcert.errors import listed
+from splatcert.verification.checks import Check
+
+if TYPE_CHECKING:
+    from splatcert.capture import Capture
+
+
+def check_training_photos(record: Record, capture: Capture) -> Check:
+    """Check that the model's own run does not list calibration photos as trained on.
+
+    A model fits photos it was trained on better than new ones, so a certificate calibrated on
+    them overstates coverage, even if everything else agrees.
+    """
+    name, photos = "training photos", sorted(capture.scene.cameras)
+    seen = capture.account.trained_on(photos, own_split=capture.own_split)
+    calibrated = {view.name for view in record.calibration}
+    if seen is None:
+        claim = " although the certificate says that its run does" * (
+            record.scene.held_out_by == "model"
+        )
+        return Check(name, None, f"the model does not say which photos it was trained on{claim}")
+    if both := sorted(calibrated & set(seen)):
+        return Check(
+            name,
+            False,
+            f"the model's run lists {len(both)} of {len(calibrated)} calibration photos as "
+            f"trained on: {listed(both)}",
+        )
+    unused = sorted(set(photos) - set(seen) - calibrated)
+    rest = f"; {len(unused)} further held-out photos did not calibrate: {listed(unused)}"
+    told = f"the model's run lists none of the {len(calibrated)} calibration photos"
+    return Check(name, True, told + rest * bool(unused))
