@@ -140,6 +140,7 @@ def verify(
             scale=scale or stored_scale(record.scale),
             config=record.config,
             backend=record.renderer.backend,
+            remember=False,
             on=on,
         )
     except UNUSABLE as error:

@@ -13,6 +13,8 @@ import numpy as np
 
 from splatcert.capture import Capture, as_capture
 from splatcert.certificate.certificate import Certificate
+from splatcert.certificate.hashes import photo_file_hash
+from splatcert.certificate.history import enter_calibration
 from splatcert.certificate.issue import issue
 from splatcert.certificate.record import LabelRecord
 from splatcert.certificate.view_records import CalibrationRecord
@@ -52,6 +54,7 @@ def certify(
     config: CertifyConfig | None = None,
     backend: Backend = "cpu",
     folder: Path | None = None,
+    remember: bool = True,
     on: Progress = quiet,
 ) -> Certificate:
     """Certify one capture; every held-out view with a photo calibrates.
@@ -59,6 +62,7 @@ def certify(
     For pictures in memory, pass scene and splats, and name in `unseen` the held-out views,
     which the model must not have seen. `scale` is a name or a `Scale`. With a `folder`, the
     fitted field is stored there, so an interrupted run resumes from it, with the same result.
+    Photo files that calibrate are entered in the user's ledger, unless `remember` is False.
     """
     config = config or CertifyConfig()
     capture = as_capture(capture, splats, unseen, config.background)
@@ -78,6 +82,8 @@ def certify(
     # Phase 4: the next line opens the calibration labels, once.
     labelled = held_out.reveal("calibration", held_out.with_photo, by="certify")
     refuse_known_photos(chosen, capture.scene, labelled)
+    files = map(photo_file_hash, labelled if remember else ())
+    history = enter_calibration(side.model, side.renderer, proof, (alpha, beta), files)
     scored = score_views(frozen, labelled, betas, beta, on)
     q = threshold_of(np.array([view.score for view in scored]), alpha)  # eq:outer-quantile
     if message := shortfall(len(scored), alpha):
@@ -95,6 +101,7 @@ def certify(
         labels=LabelRecord(
             frozen=proof, handed_out_before=used_before, ledger=held_out.ledger.entries
         ),
+        history=history,
         training=fitted.training,
         calibration=scored,
         queries=frozen.queries.values(),

@@ -47,7 +47,7 @@ def failed(folder: Path) -> set[str]:
 def test_ours_is_accepted(stored):
     found = verify_folder(stored)
     assert found.passed, found.failures
-    assert len(found.checks) == 16
+    assert len(found.checks) == 17
     assert all("\n" not in check.detail for check in found.checks)
 
 

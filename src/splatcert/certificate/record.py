@@ -109,6 +109,20 @@ class LabelRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PhotoHistory:
+    """Earlier certificates that some of the calibration photos calibrated (`history.py`)."""
+
+    certificates: int
+    """Number of certificates."""
+    photos: int
+    """Number of photos of this certificate that calibrated one of them."""
+
+    def __post_init__(self) -> None:
+        if min(self.certificates, self.photos) < 0 or (self.certificates > 0) != (self.photos > 0):
+            raise RecordError(f"{self.photos} photos cannot calibrate {self.certificates}")
+
+
+@dataclass(frozen=True, kw_only=True)
 class ModelRecord:
     """The splats."""
 
@@ -194,6 +208,8 @@ class Record:
     scene: SceneRecord
     field: FieldRecord
     labels: LabelRecord
+    history: PhotoHistory | None
+    """What the user's ledger knew of the calibration photos; None if none was kept."""
     training: tuple[TrainingRecord, ...]
     calibration: tuple[CalibrationRecord, ...]
     unlabelled: tuple[QueryRecord, ...]

@@ -188,7 +188,7 @@ def _from_schema_3(content: dict[str, Any]) -> dict[str, Any]:
     return {**content, **SINCE_SCHEMA_3}
 
 
-SINCE_SCHEMA_3: dict[str, Any] = {}
+SINCE_SCHEMA_3: dict[str, Any] = {"history": None}
 UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
     2: _from_schema_2,
     3: _from_schema_3,

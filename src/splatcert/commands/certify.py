@@ -72,6 +72,7 @@ class Certify:
     def run(self) -> None:
         """Open the capture, certify, write, and state the guarantee."""
         from splatcert.capture import open_capture
+        from splatcert.certificate.history import HistoryUnavailable
         from splatcert.certificate.store import remember_places, remembered
         from splatcert.conformal.calibrate import CalibrationTooSmall
         from splatcert.conformal.levels import parse_level
@@ -100,7 +101,8 @@ class Certify:
             if instead:
                 say("Predictor", instead)
         with owned_folder(self.output, "certifying"), stages() as on, catch_warnings():
-            simplefilter("ignore", CalibrationTooSmall)  # the closing lines say so
+            for told in (CalibrationTooSmall, HistoryUnavailable):
+                simplefilter("ignore", told)  # the closing lines say so
             certificate = certify(
                 capture,
                 scale=scale,
@@ -168,7 +170,7 @@ def facts(certificate: Certificate, folder: Path) -> dict[str, Any]:
     from splatcert.storage.schema import to_plain
 
     record = certificate.record
-    chosen = ("guarantee", "field", "model", "scene", "exchangeability", "splits", "support")
+    chosen = ("guarantee", "field", "model", "scene", "history", "exchangeability", "splits")
     views = {"training": len(record.training), "calibration": len(record.calibration)}
     rule = certificate.rule
     predictor = None if rule is None else rule.predictor
@@ -176,7 +178,7 @@ def facts(certificate: Certificate, folder: Path) -> dict[str, Any]:
     return {
         "kind": "certificate",
         "path": str(folder),
-        **{name: to_plain(getattr(record, name)) for name in chosen},
+        **{name: to_plain(getattr(record, name)) for name in (*chosen, "support")},
         "views": {**views, "unlabelled": len(record.unlabelled)},
         "predictor": None if predictor is None else predictor.sha256,
         "holdout_check": None if check is None else check.facts(),

@@ -21,6 +21,7 @@ from splatcert.certificate.diagnostics import (
     exchangeability_test,
 )
 from splatcert.certificate.hashes import seal_of
+from splatcert.certificate.history import history_words
 from splatcert.certificate.issue import counted_pixels, view_marks
 from splatcert.certificate.store import FIELD, VIEWS, Stored, read_content, read_parts
 from splatcert.conformal.calibrate import state_guarantee, threshold_of
@@ -33,6 +34,7 @@ from splatcert.storage.whole import file_hash
 from splatcert.verification.checks import (
     Check,
     Verification,
+    Warned,
     alike_records,
     check,
     check_spread,
@@ -149,6 +151,13 @@ def _risk_control(stored: Stored) -> str:
     return f"{found:.6g} again, by conformal risk control"
 
 
+def _history(stored: Stored) -> str:
+    """Other certificates of the same photographs, as certificate and ledger list them."""
+    if words := history_words(stored.record):
+        raise Warned(words)
+    return "no other certificate calibrated on these photos is listed here"
+
+
 def _inputs(stored: Stored) -> str:
     """The hashes of splats and photographs agree wherever they are named."""
     read_parts(stored.folder, stored.record)
@@ -203,6 +212,7 @@ QUESTIONS: dict[str, Callable[[Stored], str]] = {
     "scale": check_scale,
     "predictor": check_predictor,
     "labels": check_frozen,
+    "photo history": _history,
     "inputs": _inputs,
     "diagnostics": _diagnostics,
 }

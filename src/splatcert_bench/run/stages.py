@@ -118,6 +118,7 @@ def certify_model(model: Model) -> None:
             config=asked,
             backend=config.backend,
             folder=model.certificate,
+            remember=False,
         )
     certificate.save(model.certificate)
 
