@@ -30,6 +30,8 @@ UnseenBy = Literal["model", "user", "assumed"]
 """Who says that the model has not seen the held-out photos: its own run or settings, the user,
 or nobody."""
 Purpose = Literal["calibration", "evaluation", "source"]
+Holes = Literal["wide", "paper"]
+"""Boxes where the model shows nothing: wide, or the narrowest of their view, as in the paper."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +68,8 @@ class ScaleRecord:
     """Whether prediction requires the training photographs."""
     shape: Fraction
     """lambda_b: how far the shape of the scale departs from a constant."""
+    holes: Holes
+    """Whether the residual field of the shape grows where the model is transparent."""
     batch_only: bool
     """Whether only views of the query batch are covered.
 
@@ -119,7 +123,9 @@ class PhotoHistory:
 
     def __post_init__(self) -> None:
         if min(self.certificates, self.photos) < 0 or (self.certificates > 0) != (self.photos > 0):
-            raise RecordError(f"{self.photos} photos cannot calibrate {self.certificates}")
+            raise RecordError(
+                f"{self.photos} photos cannot have calibrated {self.certificates} certificates"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -55,6 +55,8 @@ class Certify:
     predictor: Annotated[str, tyro.conf.arg(metavar="FILE|NAME|none", help=PREDICTOR)] = "default"
     scale: Literal["paper", "constant"] = "paper"
     """Scale of the boxes before calibration: the paper's, or the same width everywhere."""
+    holes: Literal["wide", "paper"] = "wide"
+    """Boxes where the model shows nothing: wide, or the narrowest of their view (paper)."""
     unit: Literal["deployed", "batch"] = "deployed"
     """Unit of the view factor. batch, as in the paper, covers only the held-out views."""
     background: Annotated[Colour | None, unset("R G B")] = None
@@ -142,13 +144,13 @@ class Certify:
             return Constant(), ""
         match self.predictor:
             case "none":
-                return PaperScale(None, self.unit), ""
+                return PaperScale(None, self.unit, self.holes), ""
             case "default" | "strict" | "reverse" as asked:
                 name, predictor = chosen_predictor(asked, scene)
                 other = f"using {name}: the {asked} predictor was trained on photos held out here"
-                return PaperScale(predictor, self.unit), "" if name == asked else other
+                return PaperScale(predictor, self.unit, self.holes), "" if name == asked else other
             case file:
-                return PaperScale(load_predictor(Path(file)), self.unit), ""
+                return PaperScale(load_predictor(Path(file)), self.unit, self.holes), ""
 
 
 def opened_words(capture: Capture, model: Path) -> dict[str, str]:

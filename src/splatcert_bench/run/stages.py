@@ -114,7 +114,7 @@ def certify_model(model: Model) -> None:
         simplefilter("ignore", CalibrationTooSmall)  # nobody relies on this certificate
         certificate = certify(
             capture,
-            scale=PaperScale(),
+            scale=PaperScale(holes="paper"),
             config=asked,
             backend=config.backend,
             folder=model.certificate,
