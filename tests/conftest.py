@@ -3,6 +3,7 @@
 
 import signal
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -16,6 +17,22 @@ settings.load_profile("splatcert")
 # A shell's background job ignores Ctrl-C, and so would every command that a test starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def state_of_the_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep the ledger of calibrated photos of all tests away from the user's own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPLATCERT_STATE", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A ledger of its own for each test, whatever the others have certified."""
+    folder = tmp_path_factory.mktemp("state")
+    monkeypatch.setenv("SPLATCERT_STATE", str(folder))
+    return folder
 
 
 @pytest.fixture

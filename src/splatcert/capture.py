@@ -40,7 +40,7 @@ from splatcert.splats.gaussians import Splats
 Rgb = tuple[float, float, float]
 BLACK: Rgb = (0.0, 0.0, 0.0)
 HOW_TO_HOLD_OUT = (
-    "  Train again with photos kept out: splatcert train DATA -o RUN (every 8th), Inria\n"
+    "  Train again with photos kept out: splatcert train DATA -o RUN (1 in 8), Inria\n"
     "  --eval, gsplat --test_every 8, nerfstudio --eval-mode interval. Or photograph a few\n"
     "  new views, register them, and list them in a file: --holdout FILE."
 )

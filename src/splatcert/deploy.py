@@ -159,6 +159,7 @@ def verify(
             promise=record.promise.asked(),
             config=record.config,
             backend=record.renderer.backend,
+            remember=False,
             on=on,
         )
     except UNUSABLE as error:

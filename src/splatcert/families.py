@@ -25,7 +25,8 @@ from splatcert.certificate.family import (
     is_name,
     read_family,
 )
-from splatcert.certificate.hashes import splats_hash
+from splatcert.certificate.hashes import photo_file_hash, splats_hash
+from splatcert.certificate.history import enter_calibration
 from splatcert.certificate.promise import PromiseRecord
 from splatcert.certificate.record import LabelRecord
 from splatcert.config import CertifyConfig
@@ -62,6 +63,7 @@ def certify_family(
     config: CertifyConfig | None = None,
     backend: Backend = "cpu",
     folder: Path | None = None,
+    remember: bool = True,
     on: Progress = quiet,
 ) -> Family:
     """Certify every model under every scale, with one promise for all of them.
@@ -69,10 +71,11 @@ def certify_family(
     `captures` has the same photographs with several models, by name. A certificate for one
     model is void once somebody tries several and keeps the narrowest; here any member may be
     chosen afterwards. A member's name is that of its model, its scale, or `model-scale`.
+    `remember` is as for `certify`: the family is one entry of the user's ledger.
     """
     config = config or CertifyConfig()
     candidates = candidates_of(captures, scales, config)
-    return certify_candidates(candidates, config, backend, folder=folder, on=on)
+    return certify_candidates(candidates, config, backend, folder=folder, remember=remember, on=on)
 
 
 def candidates_of(
@@ -99,6 +102,7 @@ def certify_candidates(
     backend: Backend = "cpu",
     *,
     folder: Path | None = None,
+    remember: bool = True,
     on: Progress = quiet,
 ) -> Family:
     """Algorithm 1, phases 2 to 4, for several candidates at once."""
@@ -124,6 +128,8 @@ def certify_candidates(
     labelled = held_out.reveal("calibration", held_out.with_photo, by="certify")
     for one in candidates.values():
         refuse_known_photos(one.scale, one.capture.scene, labelled)
+    files = map(photo_file_hash, labelled if remember else ())
+    history = enter_calibration(proof, (alpha, beta), files)
     scored = {name: score_views(one, labelled, betas, beta, on) for name, one in frozen.items()}
     families = family_records(
         {name: {view.name: view.score for view in views} for name, views in scored.items()},
@@ -147,7 +153,7 @@ def certify_candidates(
             sides[name],
             fitted[name],
             frozen[name],
-            labels,
+            (labels, history),
             scored[name],
             promise,
             families[name].own.threshold,
@@ -241,7 +247,9 @@ def verify_family(path: Path, captures: Sequence[Capture], on: Progress = quiet)
         candidates[name] = Candidate(capture, stored_scale(one.record.scale))
     record = stored.first.record
     try:
-        again = certify_candidates(candidates, record.config, record.renderer.backend, on=on)
+        again = certify_candidates(
+            candidates, record.config, record.renderer.backend, remember=False, on=on
+        )
     except UNUSABLE as error:
         refused = Check("from scratch", False, " ".join(str(error).split()))
         return Verification((*told, refused))

@@ -11,9 +11,11 @@ from pathlib import Path
 
 from splatcert.capture import Capture, as_capture
 from splatcert.certificate.certificate import Certificate
+from splatcert.certificate.hashes import photo_file_hash
+from splatcert.certificate.history import enter_calibration, scales_identity
 from splatcert.certificate.issue import issue
 from splatcert.certificate.promise import PromiseRecord
-from splatcert.certificate.record import LabelRecord
+from splatcert.certificate.record import LabelRecord, PhotoHistory
 from splatcert.certificate.view_records import CalibrationRecord
 from splatcert.config import CertifyConfig, LearnConfig, PathPromise
 from splatcert.conformal.calibrate import CalibrationTooSmall, shortfall
@@ -53,6 +55,7 @@ def certify(
     config: CertifyConfig | None = None,
     backend: Backend = "cpu",
     folder: Path | None = None,
+    remember: bool = True,
     on: Progress = quiet,
 ) -> Certificate:
     """Certify one capture; every held-out view with a photo calibrates.
@@ -60,7 +63,8 @@ def certify(
     For pictures in memory, pass scene and splats, and name in `unseen` the held-out views,
     which the model must not have seen. `scale` is a name or a `Scale`; with a `promise`, the
     certificate is about stretches of a path instead of views. With a `folder`, the fitted field
-    is stored there, so an interrupted run resumes from it, with the same result.
+    is stored there, so an interrupted run resumes from it, with the same result. Photo files
+    that calibrate are entered in the user's ledger, unless `remember` is False.
     """
     config = config or CertifyConfig()
     capture = as_capture(capture, splats, unseen, config.background)
@@ -82,14 +86,17 @@ def certify(
     names = promised.calibrating(held_out.with_photo)
     labelled = held_out.reveal("calibration", names, by="certify")
     refuse_known_photos(chosen, capture.scene, labelled)
+    files = map(photo_file_hash, labelled if remember else ())
+    scales = scales_identity(side.model, side.renderer, proof, promised)
+    history = enter_calibration(scales, (alpha, beta), files)
     scored = score_views(frozen, labelled, betas, beta, on)
     q = promised.threshold({v.name: v.score for v in scored}, alpha)  # eq:outer-quantile
     if message := shortfall(len(scored), alpha):
         warnings.warn(message, CalibrationTooSmall, stacklevel=2)
-    labels = LabelRecord(
-        frozen=proof, handed_out_before=used_before, ledger=held_out.ledger.entries
+    uses = LabelRecord(frozen=proof, handed_out_before=used_before, ledger=held_out.ledger.entries)
+    return issue_certificate(
+        capture, config, side, fitted, frozen, (uses, history), scored, promised, q
     )
-    return issue_certificate(capture, config, side, fitted, frozen, labels, scored, promised, q)
 
 
 def issue_certificate(
@@ -98,7 +105,7 @@ def issue_certificate(
     side: TrainingSide,
     fitted: FittedScale,
     frozen: FrozenScale,
-    labels: LabelRecord,
+    labels: tuple[LabelRecord, PhotoHistory | None],
     scored: tuple[CalibrationRecord, ...],
     promise: PromiseRecord,
     q: float,
@@ -114,7 +121,8 @@ def issue_certificate(
         renderer=side.renderer,
         field=field_record(fitted.fit),
         scale=frozen.record(),
-        labels=labels,
+        labels=labels[0],
+        history=labels[1],
         promise=promise,
         training=fitted.training,
         calibration=scored,

@@ -326,7 +326,7 @@ def test_a_certificate_calibrated_on_training_photos_fails_against_the_run(place
     assert cli.main(["verify", forged, "--data", capture, "--model", str(run)]) == 2
     printed = capsys.readouterr()
     assert "lists 9 of 12 calibration photos as trained on: images/003.png" in flat(printed.out)
-    assert "1 of 25 checks failed (training photos)" in printed.err
+    assert "1 of 26 checks failed (training photos)" in printed.err
     assert cli.main(["verify", forged, "--data", capture, "--model", str(bare)]) == 0
     said = flat(capsys.readouterr().out)
     assert "training photos not checkable" in said
@@ -337,7 +337,7 @@ def test_a_certificate_calibrated_on_training_photos_fails_against_the_run(place
     assert cli.main(["verify", honest, "--data", capture, "--model", str(run), "--verbose"]) == 0
     said = flat(capsys.readouterr().out)
     assert "the model's run lists none of the 9 calibration photos" in said
-    assert "valid: all 25 checks passed" in said
+    assert "valid: all 26 checks passed" in said
 
 
 def test_models_of_other_trainers_bring_their_split(place, tmp_path, capsys):
@@ -498,3 +498,52 @@ def test_a_report_that_cannot_be_is_one_message(made, tmp_path, capsys, options,
     assert report(lost, *options) == 2
     printed = capsys.readouterr()
     assert message in flat(printed.err) and "Traceback" not in printed.err
+
+
+def test_a_second_certification_of_the_same_photos_is_reported(place, tmp_path, capsys):
+    first, second = tmp_path / "first", tmp_path / "second"
+    assert certify(place, first, *EVERY_THIRD) == 0
+    assert certify(place, second, *EVERY_THIRD, "--predictor", "none") == 0
+    told = "These 12 photos calibrated 1 earlier certificate; this is the 2nd."
+    assert told in flat(capsys.readouterr().out)
+    assert cli.main(["verify", str(second)]) == 0
+    said = flat(capsys.readouterr().out)
+    assert f"photo history warning {told}" in said
+    assert "all 17 checks passed" in said
+    assert cli.main(["report", str(second), "--alone"]) == 0
+    assert told in flat((second / "report.html").read_text())
+    capsys.readouterr()
+    assert cli.main(["verify", str(first), "--json"]) == 0
+    checks = {one["name"]: one for one in json.loads(capsys.readouterr().out)["checks"]}
+    assert checks["photo history"]["warning"] is True
+    assert "lists 1 other certificate" in checks["photo history"]["detail"]
+
+
+def test_an_identical_run_is_no_second_certification(place, tmp_path, capsys):
+    seals = []
+    for name in ("one", "two"):
+        assert certify(place, tmp_path / name, *EVERY_THIRD, "--json") == 0
+        assert json.loads(capsys.readouterr().out)["history"] == {"certificates": 0, "photos": 0}
+        seals.append(json.loads((tmp_path / name / "certificate.json").read_text())["seal"])
+    assert seals[0] == seals[1]
+    inputs = ["--data", str(place / "capture"), "--model", str(place / "model.ply")]
+    assert cli.main(["verify", str(tmp_path / "one"), *inputs]) == 0
+    assert "photo history ok" in flat(capsys.readouterr().out)
+
+
+def test_some_of_the_photos_count(place, tmp_path, capsys):
+    assert certify(place, tmp_path / "third", *EVERY_THIRD) == 0
+    assert certify(place, tmp_path / "fourth", "--holdout", "4", "--alpha", "1/4") == 0
+    told = "3 of these 9 photos calibrated 1 earlier certificate; this is the 2nd."
+    assert told in flat(capsys.readouterr().out)
+
+
+def test_a_ledger_that_cannot_be_kept_is_said_and_stops_nothing(
+    place, tmp_path, capsys, monkeypatch
+):
+    (tmp_path / "file").write_text("not a folder")
+    monkeypatch.setenv("SPLATCERT_STATE", str(tmp_path / "file"))
+    assert certify(place, tmp_path / "cert", *EVERY_THIRD) == 0
+    said = flat(capsys.readouterr().out)
+    assert said.count("The ledger of calibrated photos could not be kept") == 1
+    assert cli.main(["verify", str(tmp_path / "cert")]) == 0

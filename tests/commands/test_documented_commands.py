@@ -191,7 +191,9 @@ def test_what_a_page_shows_works(page, capsys, visitor):
         "splats": sc.load_splats("point_cloud.ply"),
         "camera": camera,
         "cameras": cameras,
-        "pictures": [sc.render(sc.load_splats("point_cloud.ply"), c).rgb.clamp(0, 1) for c in cameras],
+        "pictures": [
+            sc.render(sc.load_splats("point_cloud.ply"), c).rgb.clamp(0, 1) for c in cameras
+        ],
         "params": made_splats(600, sh_degree=1).to_gsplat(activated=False),
     }
     for block in python_of(page):

@@ -15,6 +15,7 @@ from PIL import Image
 
 from splatcert.capture import open_capture
 from splatcert.cli import main
+from splatcert.commands import CaptureToTrain
 from splatcert.raster.render import render
 from splatcert.scene.load import load_scene
 from splatcert.storage.png import to_pixels
@@ -39,7 +40,12 @@ def test_it_trains_measures_and_says_so(photographs, tmp_path, capsys):
     said = capsys.readouterr()
     assert "held-out views: PSNR" in said.out and str(run / "splats.ply") in said.out
     metrics = json.loads((run / "metrics.json").read_text())
-    assert metrics["views"] == 2 and metrics["gaussians"] > 0
+    rule = "one random photo of every 8 in name order held out (seed 0)"
+    assert rule in " ".join(said.out.split()) and metrics["split"] == rule
+    expected = load_scene(photographs, holdout="random8").held_out.names
+    assert set(metrics["per_view"]) == set(expected) and metrics["gaussians"] > 0
+    assert metrics["holdout_check"] is None or "p_value" in metrics["holdout_check"]
+    assert json.loads((run / "train.json").read_text())["split"] == rule
     assert Image.open(run / "preview.png").size == (48, 32)
     assert json.loads((run / "train.json").read_text())["result"]["gaussians"] > 0
     left = {p.name for p in run.iterdir()}
@@ -63,6 +69,24 @@ def test_a_random_hold_out_is_what_certify_calibrates_on(photographs, tmp_path, 
     for asked in ("auto", "random2"):
         capture = open_capture(photographs, run, holdout=asked)
         assert capture.scene.held_out.names == expected and capture.unseen_by == "model"
+
+
+def test_every_8th_photo_stays_for_published_comparisons(photographs, tmp_path):
+    run = tmp_path / "run"
+    assert main(["train", str(photographs), "-o", str(run), *FAST, "--holdout", "8"]) == 0
+    expected = load_scene(photographs, holdout=8).held_out.names
+    request = json.loads((run / "train.json").read_text())["request"]
+    assert tuple(request["held_out_views"]) == expected
+    assert open_capture(photographs, run).scene.held_out.names == expected
+
+
+@pytest.mark.parametrize("photos", [1, 2, 5])
+def test_a_capture_of_a_few_photos_is_trained_too(photographs, photos):
+    content = json.loads((photographs / "transforms.json").read_text())
+    content["frames"] = content["frames"][:photos]
+    (photographs / "transforms.json").write_text(json.dumps(content))
+    scene = CaptureToTrain().load(photographs)
+    assert len(scene.training) >= 1 and len(scene.held_out) == (photos > 1)
 
 
 def test_other_settings_in_the_same_folder_are_refused(photographs, tmp_path, capsys):

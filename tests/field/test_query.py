@@ -13,6 +13,7 @@ from small_scene import TRAINING, rank, small_camera, small_scene, weights_of
 from discontinuities import near_discontinuity
 from splatcert import _native
 from splatcert.difficulty.descriptor import EPSILON0, FEATURE_NAMES, DescriptorError
+from splatcert.field.fit import ResidualField
 from splatcert.field.fitted_scene import Query
 from splatcert.raster import native
 from splatcert.raster.native import NativeView
@@ -310,3 +311,22 @@ def test_kernels_refuse_wrong_shapes_by_name(traits, message):
         view.query(cast(Traits, SimpleNamespace(table=traits)), (0.0, 0.0, 0.0), EPSILON0)
     with pytest.raises(ValueError, match=r"maps has shape \[4, 2, 2\], expected \[5, 2, 2\]"):
         _native.summarise_maps(torch.zeros(4, 2, 2))
+
+
+@pytest.mark.parametrize("backend", ["cpu", "reference"])
+def test_wide_holes_add_the_prior_where_the_model_is_transparent(backend):
+    """b + (1 - alpha) prior, by the definition; picture and descriptor do not change."""
+    observed = small_scene(count=12)
+    prior = SimpleNamespace(coefficients=observed.field.coefficients, prior=0.25)
+    scene, camera = replace(observed, field=cast("ResidualField", prior)), CAMERA
+    plain = scene.query(camera, backend=backend)
+    wide = scene.query(camera, backend=backend, holes="wide")
+    alpha = torch.from_numpy(weights_of(scene, camera).sum(1).reshape(PIXELS)).float()
+    expected = plain.field + (1 - alpha) * scene.field.prior
+    assert torch.allclose(wide.field, expected, rtol=1e-5, atol=1e-6)
+    assert wide.field_mean == pytest.approx(float(wide.field.double().mean()), rel=1e-12)
+    assert torch.equal(wide.center, plain.center)
+    assert np.array_equal(wide.descriptor, plain.descriptor)
+    empty = alpha == 0
+    assert empty.any() and (wide.field[empty] > scene.field.prior).all()
+    assert (plain.field[empty] == plain.field.min()).all()

@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import certified_capture as made
 import splatcert as sc
 from splatcert.raster import native
+from splatcert.scales.named import chosen_predictor
 from splatcert.scales.paper import PaperScale
 
 STORED = Path(__file__).with_name("numbers.json")
@@ -33,7 +34,11 @@ CASES = {
     "cpu, masks": {"predictor": "made", "masks": True},
     "reference, default predictor": {"predictor": "default", "backend": "reference"},
     "reference, no predictor, masks": {"predictor": None, "backend": "reference", "masks": True},
-}
+    "cpu, default predictor, wide holes": {"predictor": "default", "holes": "wide"},
+    "reference, masks, wide holes": {
+        "predictor": "made", "backend": "reference", "masks": True, "holes": "wide",
+    },
+}  # fmt: skip
 
 
 def environment() -> dict[str, str]:
@@ -63,6 +68,7 @@ def numbers_of(
     unit: str = "deployed",
     backend: str = "cpu",
     masks: bool = False,
+    holes: str = "paper",
 ) -> dict:
     cameras, pictures = made.made_photos()
     shown = None
@@ -72,11 +78,13 @@ def numbers_of(
             mask[:10, :25] = False
     scene = made.scene_from_tensors(cameras, pictures, held_out=made.HELD_OUT, masks=shown)
     chosen = made.made_predictor() if predictor == "made" else None
+    if predictor == "default":
+        chosen = chosen_predictor("default", scene)[1]
     certificate = sc.certify(
         scene,
         made.made_model(made.made_truth()),
         unseen=made.HELD_OUT,
-        scale="paper" if predictor == "default" else PaperScale(chosen, unit),
+        scale=PaperScale(chosen, unit, holes),
         config=sc.CertifyConfig(unit=unit),
         backend=backend,
     )

@@ -31,6 +31,8 @@ UnseenBy = Literal["model", "user", "assumed"]
 """Who says that the model has not seen the held-out photos: its own run or settings, the user,
 or nobody."""
 Purpose = Literal["calibration", "evaluation", "source"]
+Holes = Literal["wide", "paper"]
+"""Boxes where the model shows nothing: wide, or the narrowest of their view, as in the paper."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +72,8 @@ class ScaleRecord:
     """Whether prediction requires the training photographs."""
     shape: Fraction
     """lambda_b: how far the shape of the scale departs from a constant."""
+    holes: Holes
+    """Whether the residual field of the shape grows where the model is transparent."""
     batch_only: bool
     """Whether only views of the query batch are covered.
 
@@ -110,6 +114,22 @@ class LabelRecord:
             f"({listed(entry.views)}) for {entry.purpose}"
             for entry in self.ledger[: self.handed_out_before]
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhotoHistory:
+    """Earlier certificates that some of the calibration photos calibrated (`history.py`)."""
+
+    certificates: int
+    """Number of certificates."""
+    photos: int
+    """Number of photos of this certificate that calibrated one of them."""
+
+    def __post_init__(self) -> None:
+        if min(self.certificates, self.photos) < 0 or (self.certificates > 0) != (self.photos > 0):
+            raise RecordError(
+                f"{self.photos} photos cannot have calibrated {self.certificates} certificates"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,6 +220,8 @@ class Record:
     scene: SceneRecord
     field: FieldRecord
     labels: LabelRecord
+    history: PhotoHistory | None
+    """What the user's ledger knew of the calibration photos; None if none was kept."""
     training: tuple[TrainingRecord, ...]
     calibration: tuple[CalibrationRecord, ...]
     unlabelled: tuple[QueryRecord, ...]

@@ -183,10 +183,13 @@ def _from_schema_2(content: dict[str, Any]) -> dict[str, Any]:
 
 def _from_schema_3(content: dict[str, Any]) -> dict[str, Any]:
     """Schema 3 had none of these entries; each stands for what it then meant."""
-    return {**content, **SINCE_SCHEMA_3}
+    scale = content.get("scale")
+    if isinstance(scale, dict):
+        scale = {**scale, "holes": "paper"}
+    return {**content, **SINCE_SCHEMA_3, "scale": scale}
 
 
-SINCE_SCHEMA_3: dict[str, Any] = {"promise": to_plain(VIEW)}
+SINCE_SCHEMA_3: dict[str, Any] = {"promise": to_plain(VIEW), "history": None}
 UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
     2: _from_schema_2,
     3: _from_schema_3,

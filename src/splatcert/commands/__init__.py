@@ -19,11 +19,19 @@ if TYPE_CHECKING:
 HOLDOUT = (
     "Photos to hold out: every N-th by name, a random one of every N (random8), a run of L at a "
     "random place in every N (block5of20), those listed in a file, the split that the capture's "
-    "format stores, or none. auto: the model's split, else the format's, else every 8th photo."
+    "format stores, or none. auto: "
 )
 MEMBER = "Member of a family of certificates. Default: the first."
 MEMBER_OPTION: Any = tyro.conf.arg(metavar="NAME", help=MEMBER, help_behavior_hint="")
-HOLDOUT_OPTION: Any = tyro.conf.arg(metavar="N|randomN|blockLofN|FILE|format|none", help=HOLDOUT)
+EVERY = 8
+"""Photos of which `train` holds out one at random."""
+RULES = "N|randomN|blockLofN|FILE|format|none"
+HOLDOUT_OPTION: Any = tyro.conf.arg(
+    metavar=RULES, help=f"{HOLDOUT}the model's split, else the format's, else every 8th photo."
+)
+HOLDOUT_TO_TRAIN: Any = tyro.conf.arg(
+    metavar=RULES, help=f"{HOLDOUT}the format's split, else random8."
+)
 
 
 class Command(Protocol):
@@ -98,6 +106,27 @@ class CaptureOptions:
         from splatcert.scene.load import load_scene
 
         return load_scene(path, holdout=self.split, images=self.images, resolution=self.resolution)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaptureToTrain(CaptureOptions):
+    """How to read a capture before anything is trained on it."""
+
+    holdout: Annotated[str, HOLDOUT_TO_TRAIN] = "auto"
+
+    def load(self, path: Path) -> Scene:
+        """Load the scene; by default, hold out one random photo of every 8.
+
+        Every 8th photo may be in step with a photographer's rhythm; a random one cannot.
+        """
+        from splatcert.scene.load import read_photographs
+
+        found = read_photographs(path, images=self.images, resolution=self.resolution)
+        if self.split != "auto" or found.own_split:
+            return found.scene(self.split)
+        return found.scene(
+            f"random{min(EVERY, len(found.names))}" if len(found.names) > 1 else None
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

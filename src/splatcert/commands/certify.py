@@ -72,6 +72,8 @@ class Certify:
     """Largest share of a stretch's views that may fall short; 0 for none. Default: 1/5."""
     predictor: Annotated[str, tyro.conf.arg(metavar="FILE|NAME|none", help=PREDICTOR)] = "default"
     scale: Annotated[str, tyro.conf.arg(metavar="NAME[,NAME]", help=SCALE)] = "paper"
+    holes: Literal["wide", "paper"] = "wide"
+    """Boxes where the model shows nothing: wide, or the narrowest of their view (paper)."""
     unit: Literal["deployed", "batch"] = "deployed"
     """Unit of the view factor. batch, as in the paper, covers only the held-out views."""
     background: Annotated[Colour | None, unset("R G B")] = None
@@ -100,6 +102,7 @@ class Certify:
 
     def run(self) -> None:
         """Open the capture, certify, write, and state the guarantee."""
+        from splatcert.certificate.history import HistoryUnavailable
         from splatcert.certificate.store import remember_places, remembered
         from splatcert.commands.family import certify_several, model_names
         from splatcert.conformal.calibrate import CalibrationTooSmall
@@ -125,7 +128,8 @@ class Certify:
             if instead:
                 say("Predictor", instead)
         with owned_folder(self.output, "certifying"), stages() as on, catch_warnings():
-            simplefilter("ignore", CalibrationTooSmall)  # the closing lines say so
+            for told in (CalibrationTooSmall, HistoryUnavailable):
+                simplefilter("ignore", told)  # the closing lines say so
             certificate = certify(
                 capture,
                 scale=scale,
@@ -210,13 +214,13 @@ class Certify:
             return Constant(), ""
         match self.predictor:
             case "none":
-                return PaperScale(None, self.unit), ""
+                return PaperScale(None, self.unit, self.holes), ""
             case "default" | "strict" | "reverse" as asked:
-                found, predictor = chosen_predictor(asked, scene)
-                other = f"using {found}: the {asked} predictor was trained on photos held out here"
-                return PaperScale(predictor, self.unit), "" if found == asked else other
+                used, predictor = chosen_predictor(asked, scene)
+                other = f"using {used}: the {asked} predictor was trained on photos held out here"
+                return PaperScale(predictor, self.unit, self.holes), "" if used == asked else other
             case file:
-                return PaperScale(load_predictor(Path(file)), self.unit), ""
+                return PaperScale(load_predictor(Path(file)), self.unit, self.holes), ""
 
 
 def opened_words(capture: Capture, model: Path) -> dict[str, str]:
@@ -244,6 +248,7 @@ def facts(certificate: Certificate, folder: Path) -> dict[str, Any]:
         "field",
         "model",
         "scene",
+        "history",
         "exchangeability",
         "splits",
         "support",
@@ -255,7 +260,7 @@ def facts(certificate: Certificate, folder: Path) -> dict[str, Any]:
     return {
         "kind": "certificate",
         "path": str(folder),
-        **{name: to_plain(getattr(record, name)) for name in chosen},
+        **{name: to_plain(getattr(record, name)) for name in (*chosen, "support")},
         "views": {**views, "unlabelled": len(record.unlabelled)},
         "predictor": None if predictor is None else predictor.sha256,
         "holdout_check": None if check is None else check.facts(),

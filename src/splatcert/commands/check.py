@@ -126,7 +126,9 @@ class Check:
         if width is not None:
             mean = sum(widths) / len(widths)
             words = f"{255 * mean:.1f} of 255, mean of {len(widths)} {about['widths']}"
-            yield Rule("half-width", f"at most {255 * float(width):.1f} of 255", words, mean <= width)
+            yield Rule(
+                "half-width", f"at most {255 * float(width):.1f} of 255", words, mean <= width
+            )
         if share is not None:
             words = f"{sum(flagged)} of {len(flagged)} {about['flags']}"
             limit = f"at most {in_percent(share)}"

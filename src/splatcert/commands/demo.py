@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import tyro
 
-from splatcert.commands import CaptureOptions, CertificateOptions, EngineOptions
+from splatcert.commands import CaptureToTrain, CertificateOptions, EngineOptions
 from splatcert.commands.certify import Certify, facts
 from splatcert.commands.report import Report
 from splatcert.commands.train import Train, run_facts
@@ -73,7 +73,7 @@ class Demo:
             data=photos,
             output=run,
             config=TrainConfig(iterations=STEPS, max_gaussians=GAUSSIANS),
-            capture=CaptureOptions(holdout=HOLDOUT, resolution=RESOLUTION),
+            capture=CaptureToTrain(holdout=HOLDOUT, resolution=RESOLUTION),
             threads=self.engine.threads,
         ).run()
 

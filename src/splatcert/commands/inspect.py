@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from splatcert.commands import HOLDOUT_OPTION, CaptureOptions, unset
+from splatcert.commands import HOLDOUT_TO_TRAIN, CaptureOptions, CaptureToTrain, unset
 from splatcert.console import say, say_all
 from splatcert.errors import InputError
 
@@ -41,7 +41,7 @@ class Inspect:
     """Capture, model, certificate, view predictor or cameras.json."""
     data: Annotated[Path | None, unset("PATH")] = None
     """Capture of the model, to find its coordinate frame by rendering a few training views."""
-    holdout: Annotated[str, HOLDOUT_OPTION] = "auto"
+    holdout: Annotated[str, HOLDOUT_TO_TRAIN] = "auto"
     json: bool = False
     """Print one JSON object instead of text."""
 
@@ -70,7 +70,7 @@ class Inspect:
         from splatcert.report.describe import capture_lines, model_lines
         from splatcert.scene.scene import Scene
 
-        found = recognised(self.path, CaptureOptions(holdout=self.holdout))
+        found = recognised(self.path, CaptureToTrain(holdout=self.holdout))
         if isinstance(found, Scene):
             self._refuse_data("capture", splits=True)
         elif self.holdout != "auto":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import tyro
 
-from splatcert.commands import CaptureOptions, unset
+from splatcert.commands import CaptureToTrain, unset
 from splatcert.config import TrainConfig
 from splatcert.console import say, stages
 from splatcert.errors import OptionError
@@ -44,7 +44,7 @@ class Train:
     output: Annotated[Path, tyro.conf.arg(aliases=["-o"], metavar="RUN")]
     """Folder to write the run to."""
     config: tyro.conf.OmitArgPrefixes[TrainConfig] = field(default_factory=TrainConfig)
-    capture: tyro.conf.OmitArgPrefixes[CaptureOptions] = field(default_factory=CaptureOptions)
+    capture: tyro.conf.OmitArgPrefixes[CaptureToTrain] = field(default_factory=CaptureToTrain)
     members: int = 1
     """Number of models to train with consecutive seeds, each in its own folder member_NN."""
     workers: int = 1
@@ -126,7 +126,7 @@ def train_one(options: Train, folder: Path, config: TrainConfig, talk: bool) -> 
             if speak:
                 threads = native.threads()
                 photos = f"{len(scene.training)} training, {len(scene.held_out)} held-out photos"
-                say("Capture", photos)
+                say("Capture", f"{photos}; {scene.details['split']}")
                 if (check := scene.holdout_check) is not None:
                     say("Hold-out", check.words)
                 say("Back end", f"cpu ({native.isa()}, {threads} thread{'s' * (threads > 1)})")
@@ -161,6 +161,9 @@ def save_metrics(scene: Scene, splats: Any, config: TrainConfig, folder: Path) -
     views = scene.held_out.reveal("evaluation", names, by="splatcert train") if names else []
     summary = summarise(measure(splats, views, background=config.background))
     summary["gaussians"] = len(splats)
+    check = scene.holdout_check
+    summary["split"] = scene.details["split"]
+    summary["holdout_check"] = None if check is None else check.facts()
     summary["labels"] = [asdict(entry) for entry in scene.held_out.ledger.entries]
     write_text_whole(folder / "metrics.json", json.dumps(summary, indent=1) + "\n")
     return summary

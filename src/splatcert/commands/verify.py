@@ -116,15 +116,17 @@ class Verify:
 
 
 def show_checks(checks: tuple[Check, ...], *, recomputed: bool, verbose: bool) -> None:
-    """Print a table of checks; the detail of a failure is never shortened."""
-    rows = [(one.name, STATES[one.passed], one.detail) for one in checks]
+    """Print a table of checks; the detail of a failure or a warning is never shortened."""
+    rows = [
+        (one.name, "warning" if one.warning else STATES[one.passed], one.detail) for one in checks
+    ]
     if not recomputed:
         rows.append(("recomputation", "not checkable", NEEDS_BOTH))
     if not verbose:
         taken = sum(max(len(row[column]) + 2 for row in rows) for column in (0, 1))
         room = max(columns() - taken, 20)
         rows = [
-            (name, state, detail if state == "failed" else shortened(detail, room))
+            (name, state, detail if state in ("failed", "warning") else shortened(detail, room))
             for name, state, detail in rows
         ]
     show_table(("check", "result", "detail"), rows)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from splatcert.camera import Camera
+from splatcert.certificate.record import Holes
 from splatcert.difficulty.descriptor import EPSILON0, CameraGeometry, DescriptorError, assemble
 from splatcert.difficulty.factor import shrink
 from splatcert.field.fit import ResidualField
@@ -28,7 +29,7 @@ class Query:
     center: Tensor
     """Picture on the background, clamped to [0, 1], [H, W, 3]."""
     field: Tensor
-    """b = max(A C, epsilon0), [H, W]."""
+    """b = max(A C, epsilon0), [H, W]; with wide holes, b + (1 - alpha) prior."""
     field_mean: float
     """Mean of the field over all pixels."""
     descriptor: NDArray[np.float64]
@@ -70,15 +71,24 @@ class FittedScene:
         """
         return replace(self, support=support, excluded=excluded)
 
-    def query(self, camera: Camera, *, backend: Backend = "cpu") -> Query:
-        """Render and describe one camera."""
+    def query(self, camera: Camera, *, backend: Backend = "cpu", holes: Holes = "paper") -> Query:
+        """Render and describe one camera.
+
+        Wide holes change the map alone. The descriptor is always that of the paper's b, which
+        predictors have learned from.
+        """
         view = open_view(self.splats, camera, backend)
         found = view.query(self.traits, self.background, EPSILON0)
+        field, mean = found.field, found.moments[2]
+        if holes == "wide":
+            field = field + (1 - found.opacity) * self.field.prior
+            # By NumPy: torch would sum in an order that depends on the number of threads.
+            mean = float(field.cpu().numpy().mean(dtype=np.float64))
         geometry = self.geometry.features(camera, self.excluded)
         return Query(
             center=found.center,
-            field=found.field,
-            field_mean=found.moments[2],
+            field=field,
+            field_mean=mean,
             descriptor=assemble(geometry, found.statistics, found.moments, self.geometry.extent),
         )
 

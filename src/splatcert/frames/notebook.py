@@ -128,7 +128,9 @@ def _draw_certificate(figure: Any, certificate: Certificate) -> None:
         left.annotate("threshold q", (1, certificate.threshold), va="bottom")
     left.set(xlabel="calibration views by score", ylabel="score", ylim=(0, 1.15 * scores[-1]))
     right.plot(ranks, 255 * widths, "o")
-    right.set(xlabel="calibration views by half-width", ylabel=UNIT, ylim=(0, 255 * 1.15 * widths[-1]))
+    right.set(
+        xlabel="calibration views by half-width", ylabel=UNIT, ylim=(0, 255 * 1.15 * widths[-1])
+    )
     figure.suptitle(guarantee_words(certificate), fontsize="medium", wrap=True)
 
 
@@ -136,8 +138,8 @@ def _arrays(boxes: Boxes) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Centre and half-width in NumPy, wherever they were computed."""
     found = []
     for values in (boxes.center, boxes.half_width):
-        values = values.detach().cpu().numpy() if hasattr(values, "detach") else values
-        found.append(np.asarray(values, dtype=np.float32))
+        known = values.detach().cpu().numpy() if hasattr(values, "detach") else values
+        found.append(np.asarray(known, dtype=np.float32))
     return found[0], found[1]
 
 

@@ -73,6 +73,11 @@ class QueryMaps:
     statistics: list[float]
     """Mean, 10th and 50th percentile of each map; for the luminance, of its slope."""
 
+    @property
+    def opacity(self) -> Tensor:
+        """Alpha, [H, W]."""
+        return self.maps[MAPS.index("opacity")]
+
 
 def support_angle(direction: Tensor, means: Tensor, camera: Camera) -> Tensor:
     """Angle between the direction to a camera and the mean direction seen, [N].

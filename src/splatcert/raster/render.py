@@ -13,8 +13,8 @@ from torch import Tensor
 from splatcert.camera import Camera
 from splatcert.errors import InputError
 from splatcert.raster.view import View
-from splatcert.splats.gaussians import Splats
 from splatcert.shown import Shown
+from splatcert.splats.gaussians import Splats
 
 Backend = Literal["cpu", "reference", "cuda"]
 BACKENDS: tuple[Backend, ...] = ("cpu", "reference", "cuda")

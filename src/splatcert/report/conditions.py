@@ -10,6 +10,7 @@ from scipy.stats import beta as beta_distribution
 from splatcert.certificate.certificate import Certificate
 from splatcert.certificate.diagnostics import DOUBTFUL, SIZE_SLACK
 from splatcert.certificate.hashes import has_known_origin
+from splatcert.certificate.history import history_words
 from splatcert.certificate.record import UnseenBy
 from splatcert.conformal.calibrate import ordinal, shortfall
 from splatcert.conformal.levels import in_percent
@@ -45,6 +46,7 @@ def conditions_of(certificate: Certificate) -> tuple[Condition, ...]:
         _enough_views(certificate),
         _unseen(certificate),
         _labels(certificate),
+        *_history(certificate),
         _pixels(certificate),
         _support(certificate),
         *_batch(certificate),
@@ -149,11 +151,17 @@ def _unseen(certificate: Certificate) -> Condition:
 
 def _labels(certificate: Certificate) -> Condition:
     title = "Every box was fixed before a calibration photo was opened"
-    sealed = "All scales were hashed first; then the calibration photos were opened, once."
+    sealed = "All scales were hashed first; then this run opened the calibration photos, once."
     earlier = earlier_use(certificate)
     if not earlier:
         return Condition(mark="ok", title=title, words=sealed)
     return Condition(mark="yours", title=title, words=f"{sealed} {earlier}")
+
+
+def _history(certificate: Certificate) -> tuple[Condition, ...]:
+    words = history_words(certificate.record)
+    title = "The calibration photos have calibrated other certificates"
+    return (Condition(mark="attention", title=title, words=words),) if words else ()
 
 
 def _pixels(certificate: Certificate) -> Condition:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 from splatcert.certificate.diagnostics import CERTIFIED, CONSTANT, DOUBTFUL, too_few_to_split
 from splatcert.certificate.hashes import has_known_origin
+from splatcert.certificate.history import history_words
 from splatcert.certificate.promise import path_words
+from splatcert.certificate.record import SCHEMA
 from splatcert.conformal.calibrate import shortfall
 from splatcert.conformal.levels import in_percent
 from splatcert.conformal.ranks import ceil_rank
@@ -53,6 +55,7 @@ def closing_lines(certificate: Certificate, folder: Path) -> dict[str, str]:
         "Masks": counted.words(views) if counted.masked_views else "",
         "Held out": HELD_OUT_BY[record.scene.held_out_by],
         "Photos used": earlier_use(certificate),
+        "Calibrated": certified_before(certificate),
         "Predictor": _predictor_note(certificate),
         "Half-width": width_words(certificate),
         "Estimate": estimate_words(certificate),
@@ -160,6 +163,20 @@ def earlier_use(certificate: Certificate) -> str:
         f"{' '.join(told)} The guarantee assumes that nobody used them to choose the model or "
         "its settings."
     )
+
+
+def certified_before(certificate: Certificate) -> str:
+    """Other certificates of the same photos, or why none could be known; nothing in general."""
+    record = certificate.record
+    if words := history_words(record):
+        return words
+    from_files = any(view.file for view in record.calibration)
+    if record.history is None and record.schema == SCHEMA and from_files:
+        return (
+            "The ledger of calibrated photos could not be kept, so nobody knows whether these "
+            "photos calibrated other certificates. Set SPLATCERT_STATE to a writable folder."
+        )
+    return ""
 
 
 def _predictor_note(certificate: Certificate) -> str:

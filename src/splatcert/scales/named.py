@@ -39,7 +39,7 @@ def stored_scale(record: ScaleRecord) -> Scale:
     """The scale that a certificate names, if it is built in."""
     if record.name == "paper":
         rule = FactorRule.of(record.parameters)
-        return PaperScale(rule.predictor, rule.unit)
+        return PaperScale(rule.predictor, rule.unit, record.holes)
     if record.name == "constant":
         return Constant()
     raise ScaleNameError(

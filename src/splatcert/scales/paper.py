@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from splatcert.certificate.record import ScaleRecord
+from splatcert.certificate.record import Holes, ScaleRecord
 from splatcert.difficulty.predictor import ViewPredictor
 from splatcert.difficulty.rule import FactorRule, Unit
 from splatcert.scales.scale import Rule, Scale
@@ -24,6 +24,8 @@ class PaperScale(Scale):
     """Predictor, frozen on source scenes; None for a = 1."""
     unit: Unit = "deployed"
     """Views over which a has mean one: training views, or the query batch as in the paper."""
+    holes: Holes = "wide"
+    """Boxes where the model shows nothing: b + (1 - alpha) prior, or the paper's plain b."""
     name: str = "paper"
 
     @property

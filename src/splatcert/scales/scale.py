@@ -22,7 +22,7 @@ from torch import Tensor
 
 from splatcert.camera import Camera, camera_hash
 from splatcert.certificate.hashes import freeze_hash, map_hash
-from splatcert.certificate.record import ScaleRecord
+from splatcert.certificate.record import Holes, ScaleRecord
 from splatcert.certificate.view_records import QueryRecord, TrainingRecord
 from splatcert.difficulty.factor import LAMBDA_GRID
 from splatcert.field.fit import FieldFit
@@ -83,12 +83,14 @@ class Scale(ABC):
     """Name in certificate.json."""
     needs_photos: bool = False
     """Whether prediction requires the training photographs."""
+    holes: Holes = "paper"
+    """Boxes where the model shows nothing."""
     card: Mapping[str, Any] | None = None
     """Card of the predictor, with the scenes it was learned from; None without one."""
 
     def look(self, scene: FittedScene, camera: Camera, backend: Backend) -> Query:
         """Picture, map that determines the shape, and descriptor of one camera."""
-        return scene.query(camera, backend=backend)
+        return scene.query(camera, backend=backend, holes=self.holes)
 
     @abstractmethod
     def settle(self, training: Array, batch: Array) -> Rule:
@@ -193,6 +195,7 @@ class FrozenScale:
             name=self.scale.name,
             needs_photos=self.scale.needs_photos,
             shape=self.rule.lambda_b,
+            holes=self.scale.holes,
             batch_only=self.rule.batch_only,
             parameters=self.rule.parameters,
         )

@@ -21,7 +21,6 @@ from splatcert.scene.dataset import SparsePoints, WorldFrame
 from splatcert.scene.roles import HeldOut, PixelSource, QueryView, TrainingView
 from splatcert.shown import Shown
 
-
 Item = TypeVar("Item")
 
 

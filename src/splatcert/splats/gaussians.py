@@ -103,7 +103,7 @@ class Splats:
         )
 
     def to_gsplat(self, *, activated: bool) -> dict[str, Tensor]:
-        """gsplat's parameters; `activated` as in `from_gsplat`, with all harmonics as `colors`.
+        """Gsplat's parameters; `activated` as in `from_gsplat`, with all harmonics as `colors`.
 
         Not activated, harmonics are split into sh0 and shN as gsplat's trainer stores them.
         """

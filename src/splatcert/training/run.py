@@ -146,6 +146,7 @@ class TrainingRun:
             "schema": SCHEMA,
             "splatcert": __version__,
             "request": self.request,
+            "split": self.scene.details.get("split"),
             "result": result,
         }
         write_text_whole(self._record, json.dumps(content, indent=1) + "\n")

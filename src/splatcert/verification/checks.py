@@ -23,6 +23,8 @@ class Check:
     passed: bool | None
     """None if it cannot be checked from the given inputs."""
     detail: str
+    warning: bool = False
+    """Whether it passed, but the detail is something to weigh before relying on the boxes."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,10 @@ class NotCheckable(Exception):  # noqa: N818
     """What nobody can check from what was given."""
 
 
+class Warned(Exception):  # noqa: N818
+    """What a reader should weigh, although the check passed."""
+
+
 def check(condition: bool, why: str) -> None:
     """Fail the check unless the condition holds."""
     if not condition:
@@ -69,6 +75,8 @@ def run_check(name: str, ask: Callable[[], str]) -> Check:
     """Run one check; unusable entries count as a failure."""
     try:
         return Check(name, True, ask())
+    except Warned as known:
+        return Check(name, True, str(known), warning=True)
     except NotCheckable as unknown:
         return Check(name, None, str(unknown))
     except (CheckFailed, InputError) as failure:

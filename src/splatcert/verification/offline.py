@@ -19,6 +19,7 @@ from splatcert.certificate.diagnostics import (
     exchangeability_test,
 )
 from splatcert.certificate.hashes import seal_of
+from splatcert.certificate.history import history_words
 from splatcert.certificate.issue import counted_pixels, view_marks
 from splatcert.certificate.store import FIELD, VIEWS, Stored, read_content, read_parts
 from splatcert.conformal.levels import parse_level
@@ -28,6 +29,7 @@ from splatcert.storage.whole import file_hash
 from splatcert.verification.checks import (
     Check,
     Verification,
+    Warned,
     alike_records,
     check,
     check_spread,
@@ -136,6 +138,13 @@ def _masks(stored: Stored) -> str:
     return counted.words(views) if counted.masked_views else "none: every pixel counts"
 
 
+def _history(stored: Stored) -> str:
+    """Other certificates of the same photographs, as certificate and ledger list them."""
+    if words := history_words(stored.record):
+        raise Warned(words)
+    return "no other certificate calibrated on these photos is listed here"
+
+
 def _inputs(stored: Stored) -> str:
     """The hashes of splats and photographs agree wherever they are named."""
     read_parts(stored.folder, stored.record)
@@ -193,6 +202,7 @@ QUESTIONS: dict[str, Callable[[Stored], str]] = {
     "scale": check_scale,
     "predictor": check_predictor,
     "labels": check_frozen,
+    "photo history": _history,
     "inputs": _inputs,
     "diagnostics": _diagnostics,
 }

@@ -30,7 +30,7 @@ APART = {
     *("calibration[].field", "unlabelled[].field", "labels.frozen"),
     *("field.steps", "field.ending", "field.residual"),
     # Earlier uses of labels, and who says that views were held out: neither can be recomputed.
-    *("labels.handed_out_before", "labels.ledger", "scene.held_out_by"),
+    *("labels.handed_out_before", "labels.ledger", "history", "scene.held_out_by"),
 }
 """Entries that are not compared with a recomputed certificate, and why."""
 

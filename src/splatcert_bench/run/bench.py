@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from splatcert.training.jobs import Job, NotBegun, Outcome, run_jobs
 from splatcert.storage.schema import to_plain
 from splatcert.storage.whole import output_folder, owned_folder, write_text_whole
+from splatcert.training.jobs import Job, NotBegun, Outcome, run_jobs
 from splatcert_bench.baselines.named import maker_of
 from splatcert_bench.run.fingerprint import Task, is_done, perform, read_stamp
 from splatcert_bench.run.graph import tasks_of

@@ -114,10 +114,11 @@ def certify_model(model: Model) -> None:
         simplefilter("ignore", CalibrationTooSmall)  # nobody relies on this certificate
         certificate = certify(
             capture,
-            scale=PaperScale(),
+            scale=PaperScale(holes="paper"),
             config=asked,
             backend=config.backend,
             folder=model.certificate,
+            remember=False,
         )
     certificate.save(model.certificate)
 
