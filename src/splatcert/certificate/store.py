@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from splatcert.certificate.certificate import Certificate, CertificateError
 from splatcert.certificate.field_file import FIELD, KEPT, FieldArrays
@@ -43,9 +43,6 @@ from splatcert.storage.whole import (
     require_regular_file,
     write_text_whole,
 )
-
-if TYPE_CHECKING:
-    pass
 
 MAIN, VIEWS = "certificate.json", "views.npz"
 ASIDE = ".new"
@@ -185,10 +182,23 @@ def _from_schema_2(content: dict[str, Any]) -> dict[str, Any]:
 
 def _from_schema_3(content: dict[str, Any]) -> dict[str, Any]:
     """Schema 3 had none of these entries; each stands for what it then meant."""
-    return {**content, **SINCE_SCHEMA_3}
+    return _with(content, SINCE_SCHEMA_3)
 
 
-SINCE_SCHEMA_3: dict[str, Any] = {}
+def _with(content: dict[str, Any], added: dict[str, Any]) -> dict[str, Any]:
+    """The content with these entries; an object among them adds to the one already there."""
+    merged = {**added, **content}
+    for name, value in added.items():
+        if not isinstance(value, dict):
+            merged[name] = value
+        elif isinstance(merged[name], dict):
+            merged[name] = _with(merged[name], value)
+    return merged
+
+
+SINCE_SCHEMA_3: dict[str, Any] = {
+    "scene": {"loaded": {"sparse": "first", "skip_missing": False}},
+}
 UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
     2: _from_schema_2,
     3: _from_schema_3,

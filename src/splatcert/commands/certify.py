@@ -87,10 +87,9 @@ class Certify:
             self.data,
             self.model,
             holdout=self.capture.split,
-            images=self.capture.images,
-            resolution=self.capture.resolution,
             background=self.background,
             backend=self.engine.backend,
+            **self.capture.reading,
         )
         scale, instead = self._scale(capture.scene)
         refuse_early(capture, scale, self.engine.backend)  # before a word or a folder
@@ -158,6 +157,8 @@ def opened_words(capture: Capture, model: Path) -> dict[str, str]:
         "Capture": f"{photos}; {capture.split}",
         "Model": f"{model}, {len(capture.splats):,} Gaussians",
     }
+    if scene.registered is not None and scene.registered.is_notable:
+        told["Registered"] = scene.registered.words()
     if capture.placement is not None:
         told["Frame"] = capture.placement.words()
     return {**told, "Background": f"{colour}, {capture.background_from}"}

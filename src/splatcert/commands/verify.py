@@ -43,6 +43,8 @@ class Verify:
     """Model to recompute the certificate from; requires --data."""
     images: Annotated[str | None, unset("FOLDER")] = None
     """Folder of photographs, such as images_4. Default: the certified one."""
+    sparse: Annotated[int | None, unset("N")] = None
+    """COLMAP model to read, sparse/N. Default: the certified one."""
     threads: int = 0
     """Threads of the cpu renderer; 0 means all cores. Does not affect the results."""
     verbose: bool = False
@@ -86,7 +88,8 @@ class Verify:
         from splatcert.raster import native
 
         native.set_threads(self.threads)
-        capture = certified_capture(read_content(folder)[1], self.data, self.model, self.images)
+        record = read_content(folder)[1]
+        capture = certified_capture(record, self.data, self.model, self.images, self.sparse)
         with stages() as on, catch_warnings():
             simplefilter("ignore", CalibrationTooSmall)  # its boxes say so
             return verify(folder, capture, on=on)
