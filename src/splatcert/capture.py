@@ -30,10 +30,10 @@ from splatcert.raster.placement import PhotoFit, Placement, chosen_background, l
 from splatcert.raster.render import Backend, renderer_of
 from splatcert.scales.scale import Scale
 from splatcert.scales.training_views import TrainingSide
-from splatcert.scene.dataset import OWN_SPLIT, Holdout
 from splatcert.scene.drawn_splits import drawn_rule
 from splatcert.scene.load import Photographs, read_photographs
 from splatcert.scene.scene import Scene
+from splatcert.scene.split import OWN_SPLIT, Holdout
 from splatcert.splats.account import TrainedOnTheseError, TrainingAccount, account_of
 from splatcert.splats.gaussians import Splats
 
@@ -161,6 +161,8 @@ def open_capture(
     resolution: int | str | None = None,
     background: Rgb | None = None,
     backend: Backend = "cpu",
+    sparse: int | None = None,
+    skip_missing: bool = False,
 ) -> Capture:
     """Open a capture and its model; the model's own list of training photos takes precedence.
 
@@ -173,12 +175,20 @@ def open_capture(
         resolution: Longest side in pixels, or a factor. Default: as the model was trained.
         background: Colour behind the splats. Default: the model's, the capture's, or black.
         backend: Renderer that checks the model against a few training photos.
+        sparse: N for the COLMAP model `sparse/N`. Default: the one with the most photos.
+        skip_missing: Leave poses out whose photo is missing.
 
     Held-out photos that the model was trained on are refused.
     """
     path = Path(model)
     account = account_of(path)
-    photographs = read_photographs(data, images=images, resolution=resolution or account.long_side)
+    photographs = read_photographs(
+        data,
+        images=images,
+        resolution=resolution or account.long_side,
+        sparse=sparse,
+        skip_missing=skip_missing,
+    )
     scene, unseen_by = split_unseen(photographs, holdout, account)
     why, colour = chosen_background(background, account.background, path, scene)
     placement = load_for_scene(path, scene, background=colour, backend=backend)
@@ -275,4 +285,6 @@ def _load_record(details: Mapping[str, Any]) -> LoadRecord:
         resolution=None if resolution is None else str(resolution),
         background=details.get("background"),
         masks="off" if masks is False else masks,
+        sparse=details.get("sparse"),
+        skip_missing=bool(details.get("skip missing")),
     )

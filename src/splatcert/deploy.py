@@ -198,8 +198,10 @@ def held_out_names(record: Record) -> tuple[str, ...]:
     return tuple(view.name for view in (*record.calibration, *record.unlabelled))
 
 
-def certified_photographs(record: Record, data: Path, images: str | None = None) -> Photographs:
-    """The capture read at its certified size and with its certified masks."""
+def certified_photographs(
+    record: Record, data: Path, images: str | None = None, sparse: int | None = None
+) -> Photographs:
+    """The capture read at its certified size, with its certified masks and COLMAP model."""
     from splatcert.scene.load import read_photographs
 
     loaded = record.scene.loaded
@@ -211,6 +213,8 @@ def certified_photographs(record: Record, data: Path, images: str | None = None)
             "background": loaded.background,
             "masks": False if loaded.masks == "off" else loaded.masks,
             "format": record.scene.format,
+            "sparse": loaded.sparse if sparse is None else sparse,
+            "skip_missing": loaded.skip_missing,
         }
     return read_photographs(data, **options)
 
@@ -241,13 +245,17 @@ def load_certified_splats(
 
 
 def certified_capture(
-    record: Record, data: Path, model: Path, images: str | None = None
+    record: Record,
+    data: Path,
+    model: Path,
+    images: str | None = None,
+    sparse: int | None = None,
 ) -> Capture:
     """Capture and model of a certificate, opened as they were certified."""
     from splatcert.capture import Capture, account_of
     from splatcert.raster.placement import load_for_scene
 
-    photographs = certified_photographs(record, data, images)
+    photographs = certified_photographs(record, data, images, sparse)
     scene, renderer = photographs.scene(held_out_names(record)), record.renderer
     placed = load_for_scene(model, scene, background=renderer.background, backend=renderer.backend)
     return Capture(

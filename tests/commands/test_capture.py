@@ -16,8 +16,8 @@ from splat_layouts import (
     write_nerfstudio_run,
 )
 from splatcert.capture import open_capture, split_unseen
-from splatcert.scene.dataset import SplitError
 from splatcert.scene.load import load_scene, read_photographs
+from splatcert.scene.split import SplitError
 from splatcert.splats.account import (
     TrainedOnTheseError,
     TrainingAccount,

@@ -10,7 +10,8 @@ from scene_writers import Colmap, reconstruction, write_colmap
 from splatcert.errors import InputError
 from splatcert.scene.lens import LensError
 from splatcert.scene.load import load_scene
-from splatcert.scene.readers.colmap import MODELS, ColmapError, find_model, lens_of, read_colmap
+from splatcert.scene.readers.colmap import MODELS, ColmapError, lens_of, read_colmap
+from splatcert.scene.readers.colmap_models import find_model
 
 KINDS = ("bin", "txt")
 

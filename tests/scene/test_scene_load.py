@@ -14,11 +14,13 @@ from PIL import Image
 from scene_writers import edit_json, photo, reconstruction, ring, write_colmap, write_transforms
 from splatcert.camera import camera_hash
 from splatcert.errors import InputError
-from splatcert.scene.dataset import Dataset, Shot, SplitError, split
+from splatcert.scene.dataset import Dataset, Shot
 from splatcert.scene.lens import Lens
-from splatcert.scene.load import SceneError, load_scene, read_photographs
+from splatcert.scene.load import load_scene, read_photographs
 from splatcert.scene.photo_files import PathError
 from splatcert.scene.pixels import ImageError
+from splatcert.scene.recognise import SceneError
+from splatcert.scene.split import SplitError, split
 
 NAMES = [f"photo_{k:02d}.png" for k in range(9)]
 
@@ -121,13 +123,13 @@ def test_unknown_names_in_a_list_are_refused_by_name(capture):
     [
         (1, "leaves nothing to train on"),
         (-3, "leaves nothing to train on"),
-        (True, "must be a number"),
+        (True, "the hold-out must be 8 for every 8th"),
         ("format", "does not define a split"),
         ("random1", "random1 cannot split 9 photos"),
         ("random10", "random10 cannot split 9 photos"),
         ("random0", "random0 cannot split 9 photos"),
-        ("random", "no list of held-out photos"),
-        ("nowhere.txt", "no list of held-out photos"),
+        ("random", "'random' is not a way to hold out"),
+        ("nowhere.txt", "'nowhere.txt' is not a way to hold out"),
     ],
 )
 def test_impossible_splits_are_refused(capture, holdout, message):
@@ -307,7 +309,7 @@ def test_files_outside_the_dataset_are_refused(tmp_path, kind):
             (root / "images/secret.png").symlink_to(outside / "secret.png")
         else:
             (root / "images").symlink_to(outside)
-    with pytest.raises(PathError, match=r"outside the dataset(.|\n)*allow_outside=True") as caught:
+    with pytest.raises(PathError, match=r"outside the dataset(.|\n)*Copy the file") as caught:
         load_scene(root, holdout=None)
     assert "secret.png" in str(caught.value)
     assert ("a link to" in str(caught.value)) == ("link" in kind)
@@ -379,7 +381,7 @@ def test_blender_folders_cannot_be_replaced(tmp_path):
         tmp_path, ring(2), meta={"camera_angle_x": 0.8}, file="transforms_train.json",
         names=["train/a.png", "train/b.png"],
     )  # fmt: skip
-    with pytest.raises(SceneError, match="Pass a smaller resolution"):
+    with pytest.raises(SceneError, match="Pass --resolution to read smaller"):
         load_scene(tmp_path, images="train")
     assert load_scene(tmp_path / "transforms_train.json").format == "blender"
 

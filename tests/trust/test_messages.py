@@ -7,6 +7,7 @@ A change shows up here as a difference to read. To keep it: SPLATCERT_UPDATE_MES
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from message_templates import MAX_LINES, as_text, templates
@@ -29,6 +30,15 @@ def test_no_message_has_more_than_five_lines():
         if text.count("\n") >= MAX_LINES and not text.startswith("wrong")
     ]
     assert not long
+
+
+def test_no_message_shows_keyword_arguments_of_python():
+    """Whoever reads it may be at a shell; options there look like --images FOLDER."""
+    keyword = re.compile(r"\b[a-z_]+=[\w'\"{(]|=\.\.\.")
+    quoted = "Namespace(name=value, ...)"  # what Inria's trainer writes
+    found = [text.replace(quoted, "") for raised in templates().values() for text in raised]
+    shown = [text for text in found if keyword.search(text) and not text.startswith("TypeError")]
+    assert not shown
 
 
 def test_a_message_names_no_exception_of_python():

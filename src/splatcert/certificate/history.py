@@ -76,7 +76,8 @@ def enter_calibration(
     """Enter a calibration unless it is listed; returns what the ledger knew before it.
 
     `scales` is their `scales_identity`, `files` are hashes of its photographs. Pictures without
-    files are not entered: None. A ledger that cannot be written never stops a certification: a warning, and None.
+    files are not entered: None. A ledger that cannot be
+    written never stops a certification: a warning, and None.
     """
     photos = _marks(files)
     if not photos:

@@ -166,6 +166,11 @@ class LoadRecord:
     """Colour behind transparent pixels."""
     masks: str | None
     """Folder of masks, "alpha" or "off"; None for the capture's own masks."""
+    sparse: str | None
+    """Folder of the COLMAP model inside the capture; "first" for the first one found, as before
+    schema 4; None for other formats."""
+    skip_missing: bool
+    """Whether poses without a photo were left out."""
 
 
 @dataclass(frozen=True, kw_only=True)

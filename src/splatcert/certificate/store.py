@@ -183,13 +183,26 @@ def _from_schema_2(content: dict[str, Any]) -> dict[str, Any]:
 
 def _from_schema_3(content: dict[str, Any]) -> dict[str, Any]:
     """Schema 3 had none of these entries; each stands for what it then meant."""
-    scale = content.get("scale")
-    if isinstance(scale, dict):
-        scale = {**scale, "holes": "paper"}
-    return {**content, **SINCE_SCHEMA_3, "scale": scale}
+    return _with(content, SINCE_SCHEMA_3)
 
 
-SINCE_SCHEMA_3: dict[str, Any] = {"promise": to_plain(VIEW), "history": None}
+def _with(content: dict[str, Any], added: dict[str, Any]) -> dict[str, Any]:
+    """The content with these entries; an object among them adds to the one already there."""
+    merged = {**added, **content}
+    for name, value in added.items():
+        if not isinstance(value, dict):
+            merged[name] = value
+        elif isinstance(merged[name], dict):
+            merged[name] = _with(merged[name], value)
+    return merged
+
+
+SINCE_SCHEMA_3: dict[str, Any] = {
+    "promise": to_plain(VIEW),
+    "history": None,
+    "scale": {"holes": "paper"},
+    "scene": {"loaded": {"sparse": "first", "skip_missing": False}},
+}
 UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
     2: _from_schema_2,
     3: _from_schema_3,

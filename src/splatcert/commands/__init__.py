@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
@@ -12,20 +12,20 @@ import tyro
 from splatcert.errors import OptionError
 
 if TYPE_CHECKING:
-    from splatcert.scene.dataset import Holdout
     from splatcert.scene.scene import Scene
+    from splatcert.scene.split import Holdout
 
 
 HOLDOUT = (
     "Photos to hold out: every N-th by name, a random one of every N (random8), a run of L at a "
-    "random place in every N (block5of20), those listed in a file, the split that the capture's "
-    "format stores, or none. auto: "
+    "random place in every N (block5of20), names separated by commas, those listed in a file, the "
+    "split that the capture's format stores, or none. auto: "
 )
 MEMBER = "Member of a family of certificates. Default: the first."
 MEMBER_OPTION: Any = tyro.conf.arg(metavar="NAME", help=MEMBER, help_behavior_hint="")
 EVERY = 8
 """Photos of which `train` holds out one at random."""
-RULES = "N|randomN|blockLofN|FILE|format|none"
+RULES = "N|randomN|blockLofN|NAMES|FILE|format|none"
 HOLDOUT_OPTION: Any = tyro.conf.arg(
     metavar=RULES, help=f"{HOLDOUT}the model's split, else the format's, else every 8th photo."
 )
@@ -93,6 +93,10 @@ class CaptureOptions:
     """Folder of photographs, such as images_4. Default: the capture's own."""
     resolution: Annotated[str | None, unset("SIZE")] = None
     """Longest side in pixels (640) or a factor (1/2). Default: as trained, else as stored."""
+    sparse: Annotated[int | None, unset("N")] = None
+    """COLMAP model to read, sparse/N. Default: the one with the most registered photos."""
+    skip_missing: bool = False
+    """Leave poses out whose photo is missing, as if the capture did not name them."""
 
     @property
     def split(self) -> Holdout:
@@ -101,11 +105,22 @@ class CaptureOptions:
             return int(self.holdout)
         return None if self.holdout == "none" else self.holdout
 
+    @property
+    def given(self) -> tuple[str, ...]:
+        """Options that do not have their default, as they are typed."""
+        changed = (f.name for f in fields(self) if getattr(self, f.name) != f.default)
+        return tuple(f"--{name.replace('_', '-')}" for name in changed)
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """All options but the split, as `load_scene` and `open_capture` take them."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "holdout"}
+
     def load(self, path: Path) -> Scene:
         """Load the scene with these options."""
         from splatcert.scene.load import load_scene
 
-        return load_scene(path, holdout=self.split, images=self.images, resolution=self.resolution)
+        return load_scene(path, holdout=self.split, **self.reading)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +136,7 @@ class CaptureToTrain(CaptureOptions):
         """
         from splatcert.scene.load import read_photographs
 
-        found = read_photographs(path, images=self.images, resolution=self.resolution)
+        found = read_photographs(path, **self.reading)
         if self.split != "auto" or found.own_split:
             return found.scene(self.split)
         return found.scene(

@@ -162,8 +162,8 @@ class Certify:
         opened: dict[str, Capture] = {}
         for name, model in places.items():
             asked: dict[str, Any] = {
+                **self.capture.reading,
                 "holdout": self.capture.split,
-                "resolution": self.capture.resolution,
                 "background": self.background,
             }
             if opened:
@@ -171,13 +171,7 @@ class Certify:
                 asked["holdout"] = first.scene.held_out.names
                 asked["resolution"] = asked["resolution"] or first.account.long_side
                 asked["background"] = first.background
-            opened[name] = open_capture(
-                self.data,
-                model,
-                images=self.capture.images,
-                backend=self.engine.backend,
-                **asked,
-            )
+            opened[name] = open_capture(self.data, model, backend=self.engine.backend, **asked)
         return opened
 
     def _promise(self) -> PathPromise | None:
@@ -232,6 +226,8 @@ def opened_words(capture: Capture, model: Path) -> dict[str, str]:
         "Capture": f"{photos}; {capture.split}",
         "Model": f"{model}, {len(capture.splats):,} Gaussians",
     }
+    if scene.registered is not None and scene.registered.is_notable:
+        told["Registered"] = scene.registered.words()
     if capture.placement is not None:
         told["Frame"] = capture.placement.words()
     return {**told, "Background": f"{colour}, {capture.background_from}"}

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from splatcert.commands import HOLDOUT_TO_TRAIN, CaptureOptions, CaptureToTrain, unset
+from splatcert.commands import CaptureOptions, CaptureToTrain, unset
 from splatcert.console import say, say_all
 from splatcert.errors import InputError
 
@@ -24,7 +24,6 @@ NO_CAPTURE = (
     "  It is not a capture: no cameras in sparse/0, transforms.json or transforms_train.json."
 )
 CERTIFICATE = "certificate.json"
-NOT_SPLIT = "{path} is a {kind}; --holdout goes with a capture."
 HEAD = 256
 """Bytes of a JSON file that tell what it is."""
 
@@ -41,7 +40,7 @@ class Inspect:
     """Capture, model, certificate, view predictor or cameras.json."""
     data: Annotated[Path | None, unset("PATH")] = None
     """Capture of the model, to find its coordinate frame by rendering a few training views."""
-    holdout: Annotated[str, HOLDOUT_TO_TRAIN] = "auto"
+    capture: tyro.conf.OmitArgPrefixes[CaptureToTrain] = field(default_factory=CaptureToTrain)
     json: bool = False
     """Print one JSON object instead of text."""
 
@@ -70,11 +69,11 @@ class Inspect:
         from splatcert.report.describe import capture_lines, model_lines
         from splatcert.scene.scene import Scene
 
-        found = recognised(self.path, CaptureToTrain(holdout=self.holdout))
+        found = recognised(self.path, self.capture)
         if isinstance(found, Scene):
-            self._refuse_data("capture", splits=True)
-        elif self.holdout != "auto":
-            raise InspectError(NOT_SPLIT.format(path=self.path, kind="model"))
+            self._refuse_data("capture")
+        elif self.data is None:
+            self._refuse_capture_options("model")
         placed = self._placed()
         if self.json:
             print(json.dumps(facts(found, placed), indent=2, default=str))
@@ -89,7 +88,7 @@ class Inspect:
         from splatcert.deploy import load_certificate
         from splatcert.report.describe import certificate_lines
 
-        self._refuse_data("certificate")
+        self._refuse_both("certificate")
         certificate = load_certificate(self.path)
         if self.json:
             print(json.dumps(facts(certificate, self.path), indent=2))
@@ -114,7 +113,7 @@ class Inspect:
         from splatcert.report.describe import counted
         from splatcert.scene.readers.camera_files import read_camera_list
 
-        self._refuse_data("list of cameras")
+        self._refuse_both("list of cameras")
         cameras = read_camera_list(self.path)
         sizes = Counter(f"{camera.width}x{camera.height}" for camera in cameras.values())
         if self.json:
@@ -130,7 +129,7 @@ class Inspect:
         from splatcert.difficulty.predictor import load_predictor
         from splatcert.report.describe import show_predictor
 
-        self._refuse_data("view predictor")
+        self._refuse_both("view predictor")
         predictor = load_predictor(self.path)
         if self.json:
             known = {"kind": "predictor", "path": str(self.path), "sha256": predictor.sha256}
@@ -140,9 +139,15 @@ class Inspect:
         show_predictor(predictor)
         say("Next", f"splatcert certify DATA MODEL -o CERT --predictor {self.path}")
 
-    def _refuse_data(self, kind: str, *, splits: bool = False) -> None:
-        if not splits and self.holdout != "auto":
-            raise InspectError(NOT_SPLIT.format(path=self.path, kind=kind))
+    def _refuse_both(self, kind: str) -> None:
+        self._refuse_capture_options(kind)
+        self._refuse_data(kind)
+
+    def _refuse_capture_options(self, kind: str) -> None:
+        if given := self.capture.given:
+            raise InspectError(f"{self.path} is a {kind}; {given[0]} goes with a capture.")
+
+    def _refuse_data(self, kind: str) -> None:
         if self.data is not None:
             raise InspectError(f"{self.path} is a {kind}; --data goes with a model.")
 
@@ -151,9 +156,8 @@ class Inspect:
         if self.data is None:
             return None
         from splatcert.raster.placement import load_for_scene
-        from splatcert.scene.load import load_scene
 
-        return load_for_scene(self.path, load_scene(self.data))
+        return load_for_scene(self.path, self.capture.load(self.data))
 
 
 def is_camera_list(path: Path) -> bool:
@@ -178,7 +182,7 @@ def _json_head(path: Path) -> bytes:
 
 def recognised(path: Path, capture: CaptureOptions) -> Scene | ModelInfo:
     """The capture, read with these options, or model at a path."""
-    from splatcert.scene.load import SceneError, recognise
+    from splatcert.scene.recognise import SceneError, recognise
     from splatcert.splats.account import account_of
     from splatcert.splats.files import describe_model
     from splatcert.splats.formats.recognise import recognise as recognise_model
@@ -186,7 +190,7 @@ def recognised(path: Path, capture: CaptureOptions) -> Scene | ModelInfo:
     if path.is_file() and path.suffix == ".json" and recognise_model(path) is not None:
         return describe_model(path)
     try:
-        recognise(path)
+        recognise(path, sparse=capture.sparse)
     except SceneError:
         try:
             account_of(path)  # an unfinished run says so, and how to resume it

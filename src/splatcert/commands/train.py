@@ -127,6 +127,8 @@ def train_one(options: Train, folder: Path, config: TrainConfig, talk: bool) -> 
                 threads = native.threads()
                 photos = f"{len(scene.training)} training, {len(scene.held_out)} held-out photos"
                 say("Capture", f"{photos}; {scene.details['split']}")
+                if scene.registered is not None and scene.registered.is_notable:
+                    say("Registered", scene.registered.words())
                 if (check := scene.holdout_check) is not None:
                     say("Hold-out", check.words)
                 say("Back end", f"cpu ({native.isa()}, {threads} thread{'s' * (threads > 1)})")

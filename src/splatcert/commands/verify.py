@@ -43,6 +43,8 @@ class Verify:
     """Model to recompute the certificate from; requires --data. Repeat it for a family."""
     images: Annotated[str | None, unset("FOLDER")] = None
     """Folder of photographs, such as images_4. Default: the certified one."""
+    sparse: Annotated[int | None, unset("N")] = None
+    """COLMAP model to read, sparse/N. Default: the certified one."""
     threads: int = 0
     """Threads of the cpu renderer; 0 means all cores. Does not affect the results."""
     verbose: bool = False
@@ -93,7 +95,10 @@ class Verify:
 
         native.set_threads(self.threads)
         record = read_content(member_folder(folder, None))[1]
-        opened = [certified_capture(record, self.data, one, self.images) for one in self.model]
+        opened = [
+            certified_capture(record, self.data, one, self.images, self.sparse)
+            for one in self.model
+        ]
         with stages() as on, catch_warnings():
             simplefilter("ignore", CalibrationTooSmall)  # its boxes say so
             return verify(folder, opened if family else opened[0], on=on)

@@ -160,7 +160,8 @@ def require_frame(fits: Sequence[FrameFit]) -> FrameFit:
         raise FrameError(
             f"two frames match {best.fit.photos} training photos about equally well.\n"
             f"  PSNR in dB: {numbers}.\n"
-            "  If you know the frame, pass it: load_splats(path, frame=matrix)."
+            "  Pass the trainer's run folder, which stores the frame. If you know the frame, the\n"
+            "  option frame of load_splats takes it, in Python."
         )
     return best
 

@@ -4,13 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from splatcert.config import CertifyConfig
+from splatcert.conformal.ranks import views_needed
 from splatcert.console import say, say_all, show_table
 from splatcert.errors import listed
 from splatcert.report.content import plural
 from splatcert.report.summary import closing_lines, detail_lines
+from splatcert.scene.split import DEFAULT_EVERY
 
 if TYPE_CHECKING:
     from splatcert.certificate.certificate import Certificate
@@ -25,6 +29,9 @@ FRAMES = {
     "unknown": "not stored; pass --data CAPTURE to compare renders with its photos",
 }
 CARD_HEADINGS = ("scene", "views", "rank corr.", "a b~", "a only", "b~ only", "oracle a")
+USUAL_ALPHA = Fraction(CertifyConfig.alpha)
+SMALLEST_EVERY = 2
+"""The most that `--holdout N` can hold out is every second photo."""
 UNREADABLE = (AttributeError, KeyError, OverflowError, TypeError, ValueError)
 """What reading a malformed predictor card may raise."""
 
@@ -41,9 +48,11 @@ def capture_lines(scene: Scene) -> dict[str, str]:
     return _nonempty(
         {
             "Capture": f"{scene.format}, read from {known['source']}",
+            "Registered": "" if scene.registered is None else scene.registered.words(),
             "Views": f"{len(scene.training)} for training, {len(scene.held_out)} held out",
             "Split": known["split"],
             "Hold-out": "" if scene.holdout_check is None else scene.holdout_check.words,
+            "Calibration": calibration_words(scene),
             "Unused": f"{known['unused']} photos in neither part" if known["unused"] else "",
             "Missing": f"{missing} held-out photos" if missing else "",
             "Size": counted(known["sizes"], "pixels"),
@@ -56,6 +65,26 @@ def capture_lines(scene: Scene) -> dict[str, str]:
             "Next": f"splatcert train {scene.path} -o RUN; or, with a model of this capture, "
             f"splatcert certify {scene.path} MODEL -o CERT",
         }
+    )
+
+
+def calibration_words(scene: Scene) -> str:
+    """What to do where too few photos are held out for the usual level; empty where enough are."""
+    needed, held_out = views_needed(USUAL_ALPHA), len(scene.held_out.with_photo)
+    if held_out >= needed:
+        return ""
+    total = len(scene.training) + held_out
+    short = f"{plural(held_out, 'photo')} held out; alpha = {USUAL_ALPHA} requires {needed}"
+    every = (total - 1) // (needed - 1)
+    if every < SMALLEST_EVERY:
+        return (
+            f"{short}, and even --holdout 2 would hold out only {(total + 1) // 2} of {total}: "
+            "photograph more views, or certify with a larger --alpha"
+        )
+    every = min(every, DEFAULT_EVERY)
+    return (
+        f"{short}. Train with --holdout {every}, which holds out {-(-total // every)} of {total}, "
+        "or photograph more views"
     )
 
 

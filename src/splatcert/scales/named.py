@@ -30,8 +30,8 @@ def scale_by_name(name: str, scene: Scene, unit: Unit = "deployed") -> Scale:
     if name == "constant":
         return Constant()
     raise ScaleNameError(
-        f"there is no scale {name!r}; choose one of {', '.join(NAMES)}, or pass your own map:\n"
-        "  certify(capture, scale=OwnMap(name, map))."
+        f"there is no scale {name!r}; choose one of {', '.join(NAMES)},\n"
+        "  or pass an OwnMap with your own map to certify, in Python."
     )
 
 
@@ -44,7 +44,7 @@ def stored_scale(record: ScaleRecord) -> Scale:
         return Constant()
     raise ScaleNameError(
         f"the certificate uses the scale {record.name!r}, which is not in the package.\n"
-        "  Pass it again: scale=OwnMap(name, map)."
+        "  It is somebody's own map, which only Python can load: pass the same OwnMap as scale."
     )
 
 

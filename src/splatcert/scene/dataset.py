@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every dataset format as one type: shots, sparse points and split rules."""
+"""Every dataset format as one type: shots and sparse points."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
@@ -14,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatcert.camera import FARTHEST, Camera
-from splatcert.errors import InputError, listed
-from splatcert.scene.drawn_splits import SplitError, drawn_rule
+from splatcert.errors import InputError
 from splatcert.scene.lens import Lens, pinhole_of
 from splatcert.storage.ply_table import read_columns, read_header
 
@@ -154,116 +151,3 @@ def _colours(table: Mapping[str, NDArray[np.generic]], count: int) -> NDArray[np
     if columns.dtype.kind == "f":
         values = np.rint(values * 255)
     return values.clip(0, 255).astype(np.uint8)
-
-
-Holdout = int | str | tuple[str, ...] | os.PathLike[str] | None
-DEFAULT_EVERY = 8
-OWN_SPLIT = "the dataset's own split"
-"""The rule in words, if the format defines one."""
-
-
-def split(dataset: Dataset, holdout: Holdout) -> tuple[dict[str, Part], str]:
-    """The part of each photo by name, and the rule in words.
-
-    `"auto"` is the dataset's own split where its format has one, else every
-    8th photo in sorted order, which is what published comparisons hold out.
-    """
-    names = [shot.name for shot in dataset.shots]
-    if isinstance(holdout, str) and holdout.isdigit():
-        holdout = int(holdout)
-    if holdout == "auto":
-        holdout = DEFAULT_EVERY if dataset.split is None else "format"
-    if holdout is None or (holdout == 0 and not isinstance(holdout, bool)):
-        parts, rule = _by_index(names, 0), "no photo held out"
-    elif isinstance(holdout, bool):
-        raise SplitError(f"holdout must be a number, a list file, 'format' or None, got {holdout}")
-    elif isinstance(holdout, int):
-        parts = _by_index(names, holdout)
-        rule = f"index % {holdout} == 0 of the sorted names held out"
-    elif (drawn := drawn_rule(holdout)) is not None:
-        parts, rule = _parts(sorted(names), drawn.draw(names)), drawn.words
-    elif holdout == "format":
-        parts, rule = _own(dataset)
-    elif isinstance(holdout, tuple):
-        parts, rule = _by_name(names, holdout), f"{len(holdout)} photos held out by name"
-    else:
-        path = Path(holdout)
-        path = path if path.is_file() else dataset.root / path
-        parts, rule = _by_list(names, path), f"held out as listed in {path.name}"
-    if "training" not in parts.values():
-        raise SplitError(
-            f"none of the {len(names)} photos is left for training ({rule}).\n"
-            f"  In {dataset.source}.\n"
-            "  Hold out fewer photos."
-        )
-    return parts, rule
-
-
-def _by_index(names: Sequence[str], every: int) -> dict[str, Part]:
-    """Photos at index 0, n, 2n, ... of the sorted names."""
-    if every < 0 or every == 1:
-        raise SplitError(
-            f"holdout={every} leaves nothing to train on.\n"
-            "  Pass 8 for every 8th photo, any other number above 1, or 0 for none."
-        )
-    return {
-        name: "held out" if every and index % every == 0 else "training"
-        for index, name in enumerate(sorted(names))
-    }
-
-
-def _parts(names: Sequence[str], held_out: set[str]) -> dict[str, Part]:
-    return {name: "held out" if name in held_out else "training" for name in names}
-
-
-def _by_name(names: Sequence[str], chosen: tuple[str, ...]) -> dict[str, Part]:
-    """Exactly these photos."""
-    wanted = set(chosen)
-    if unknown := sorted(wanted - set(names)):
-        raise SplitError(
-            f"{len(unknown)} of {len(chosen)} held-out names are not in the dataset: "
-            f"{listed(unknown)}.\n  Names look like {names[0]!r}."
-        )
-    return _parts(names, wanted)
-
-
-def _by_list(names: Sequence[str], path: Path) -> dict[str, Part]:
-    """Photos named in a text file, one per line; blank lines and # comments are skipped."""
-    if not path.is_file():
-        raise SplitError(
-            f"no list of held-out photos at {path}.\n"
-            "  holdout takes a number, random8, block5of20, the path of a text file with one photo "
-            "name per line, 'format', 'auto' or None."
-        )
-    try:
-        lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
-    except UnicodeDecodeError:
-        raise SplitError(
-            f"{path} is not text.\n  It must contain one photo name per line."
-        ) from None
-    wanted = [line for line in lines if line and not line.startswith("#")]
-    known = set(names)
-    if unknown := [name for name in wanted if name not in known]:
-        near = get_close_matches(unknown[0], names, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else f" Names look like {names[0]!r}."
-        raise SplitError(
-            f"{len(unknown)} of {len(wanted)} held-out names are not in the dataset: "
-            f"{listed(unknown)}.\n"
-            f"  In {path}, line {lines.index(unknown[0]) + 1}.\n"
-            f"  Correct the names.{hint}"
-        )
-    return _parts(names, set(wanted))
-
-
-def _own(dataset: Dataset) -> tuple[dict[str, Part], str]:
-    """The split that the format defines, or COLMAP's `test.txt` beside the model."""
-    if dataset.split is not None:
-        return dataset.split, OWN_SPLIT
-    listing = dataset.source / "test.txt"
-    if dataset.format == "colmap" and listing.is_file():
-        names = [shot.name for shot in dataset.shots]
-        return _by_list(names, listing), "held out as listed in test.txt"
-    raise SplitError(
-        f"the dataset {dataset.source} does not define a split of its own.\n"
-        "  Pass holdout=8, a list file, or None."
-    )

@@ -54,12 +54,12 @@ class DrawnRule:
     def _check(self, photos: int) -> None:
         if self.length == 1 and not 2 <= self.every <= photos:
             raise SplitError(
-                f"holdout=random{self.every} cannot split {photos} photos.\n"
+                f"random{self.every} cannot split {photos} photos.\n"
                 "  Pass a number from 2 to that many, such as random8 for one of every 8."
             )
         if not 1 <= self.length < self.every <= photos:
             raise SplitError(
-                f"holdout=block{self.length}of{self.every} cannot split {photos} photos.\n"
+                f"block{self.length}of{self.every} cannot split {photos} photos.\n"
                 "  The second number must be larger than the first and at most that many:\n"
                 "  block5of20 holds out 5 consecutive photos of every 20."
             )

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from splatcert.camera import Camera
 from splatcert.errors import InputError
-from splatcert.scene.dataset import Dataset, Format, Holdout, Shot, split
+from splatcert.scene.dataset import Dataset, Format, Shot
 from splatcert.scene.lens import Lens, LensError
 from splatcert.scene.photo_files import PhotoFinder, find_photos, fitted_lens, guessed_lens
 from splatcert.scene.pixels import (
@@ -23,22 +23,14 @@ from splatcert.scene.pixels import (
     Rgb,
     reduced_size,
 )
-from splatcert.scene.readers.colmap import (
-    MODEL_FOLDERS,
-    PHOTO_FOLDER,
-    find_model,
-    read_colmap,
-    shots_of,
-)
-from splatcert.scene.readers.transforms import read_blender, read_transforms
+from splatcert.scene.readers.colmap_models import Sparse
+from splatcert.scene.recognise import SceneError, read_dataset, recognise
+from splatcert.scene.registered import Registered, count_registered, without_missing
 from splatcert.scene.roles import HeldOut, QueryView, TrainingView
 from splatcert.scene.scene import Scene, TrainingViews
+from splatcert.scene.split import Holdout, split
 
 COLOURS: dict[str, Rgb] = {"white": (1.0, 1.0, 1.0), "black": (0.0, 0.0, 0.0)}
-
-
-class SceneError(InputError):
-    """A folder or an option that cannot be loaded as a scene."""
 
 
 def load_scene(path: str | os.PathLike[str], *, holdout: Holdout = "auto", **options: Any) -> Scene:
@@ -66,6 +58,8 @@ def read_photographs(
     cache_bytes: int = DEFAULT_CACHE_BYTES,
     format: Format | None = None,
     allow_outside: bool = False,
+    sparse: Sparse = None,
+    skip_missing: bool = False,
 ) -> Photographs:
     """Read a capture once, to apply one or several split rules to it.
 
@@ -80,14 +74,22 @@ def read_photographs(
         cache_bytes: Memory for decoded pixels.
         format: Format to read if a folder holds several. Default: the first that is recognised.
         allow_outside: Let the dataset name files outside its folder.
+        sparse: N for the COLMAP model `sparse/N`. Default: the one with the most photos.
+        skip_missing: Leave poses out whose photo is missing, as if the dataset did not name them.
     """
-    kind, source = recognise(Path(path), format)
+    kind, source = recognise(Path(path), format, sparse)
     root = Path(path) if Path(path).is_dir() else source.parent
     alpha = masks == "alpha"
     finder = PhotoFinder(root, images, False if alpha else masks, allow_outside)
+    dataset = read_dataset(kind, root, source, finder)
+    registered = count_registered(dataset, finder)
+    if skip_missing:
+        dataset, registered = without_missing(dataset, finder, registered)
     return Photographs(
-        dataset=_read(kind, root, source, finder),
+        dataset=dataset,
         finder=finder,
+        registered=registered,
+        skip_missing=skip_missing,
         masks=masks,
         resolution=resolution,
         scale=parse_scale(resolution),
@@ -104,6 +106,10 @@ class Photographs:
     dataset: Dataset
     finder: PhotoFinder
     """Finds photos and masks, and remembers their headers."""
+    registered: Registered
+    """How many photos have a pose, and by which COLMAP model."""
+    skip_missing: bool
+    """As asked for."""
     masks: str | Literal[False] | None
     """As asked for."""
     resolution: int | str | None
@@ -133,7 +139,7 @@ class Photographs:
         with_mask = sum(photo.has_mask for photo in photos.values())
         if isinstance(self.masks, str) and not with_mask:
             raise SceneError(
-                f"masks={self.masks!r} was asked for, but none of {len(photos)} photos has one.\n"
+                f"masks {self.masks!r} were asked for, but none of {len(photos)} photos has one.\n"
                 f"  In {self.finder.root}.\n"
                 "  A mask has the name of its photo, with or without .png added."
             )
@@ -152,12 +158,15 @@ class Photographs:
             ),
             points=self.dataset.points,
             frame=self.dataset.frame,
+            registered=self.registered,
             details={
                 "source": str(self.dataset.source),
                 "split": rule,
                 "unused": sum(part == "unused" for part in parts.values()),
                 "lenses": self._lenses(placed),
                 "images": self.finder.images,
+                "sparse": self.registered.model,
+                "skip missing": self.skip_missing,
                 "masks": with_mask,
                 "masks asked for": self.masks,
                 "background": self.background,
@@ -208,56 +217,6 @@ class Photographs:
         """How many photos each kind of lens took."""
         kinds = (shot.lens.kind for shot in self.dataset.shots if shot.name in used)
         return dict(Counter(k if k == "pinhole" else f"{k}, undistorted" for k in kinds))
-
-
-def recognise(path: Path, wanted: Format | None = None) -> tuple[Format, Path]:
-    """The format of a dataset, and the file or folder that describes it.
-
-    COLMAP beside photos goes first, then `transforms.json`, then Blender; the
-    COLMAP model that nerfstudio keeps in `colmap/sparse/0` comes last, because
-    its `transforms.json` is what nerfstudio itself reads.
-    """
-    if path.is_file() and path.suffix == ".json":
-        if path.name.startswith("transforms_") and wanted in (None, "blender"):
-            return "blender", path.parent / "transforms_train.json"
-        return "transforms", path
-    model = find_model(path) if path.is_dir() else None
-    found: list[tuple[Format, Path | None]] = [
-        ("colmap", None if model == path / "colmap/sparse/0" else model),
-        ("transforms", path / "transforms.json"),
-        ("blender", path / "transforms_train.json"),
-        ("colmap", model),
-    ]
-    for kind, source in found:
-        if wanted in (None, kind) and source is not None and (source == model or source.is_file()):
-            return kind, source
-    what = f"not a {wanted} dataset" if wanted else "not a dataset splatcert can read"
-    what = what if path.is_dir() else "not a folder"
-    places = ", ".join(MODEL_FOLDERS[:-1])
-    raise SceneError(
-        f"{path} is {what}.\n"
-        f"  Looked for cameras.bin or .txt in {places} and the folder itself (COLMAP),\n"
-        "  transforms.json (nerfstudio, instant-ngp), transforms_train.json (Blender).\n"
-        "  Pass the folder that contains one of them."
-    )
-
-
-def _read(kind: Format, root: Path, source: Path, finder: PhotoFinder) -> Dataset:
-    """The dataset in the format that was recognised."""
-    if kind == "transforms":
-        return read_transforms(source, finder.size_of, allow_outside=finder.allow_outside)
-    if kind == "blender":
-        if not source.is_file():
-            raise SceneError(f"{source} is missing.\n  A Blender dataset needs it: restore it.")
-        if finder.images is not None:
-            raise SceneError(
-                f"images={finder.images!r} cannot replace the folders of a Blender dataset, "
-                f"which has one per split ({root}).\n  Pass a smaller resolution instead."
-            )
-        return read_blender(root, finder.size_of)
-    model = read_colmap(source)
-    shots = shots_of(model, root / (finder.images or PHOTO_FOLDER))
-    return Dataset(format=kind, root=root, source=source, shots=tuple(shots), points=model.points)
 
 
 def parse_scale(resolution: int | str | None) -> int | Fraction | None:

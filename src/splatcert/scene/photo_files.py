@@ -56,7 +56,7 @@ class PhotoFinder:
                 raise ImageError(
                     f"the mask {shot.mask!r} of {shot.name!r} is missing.\n"
                     f"  Named by {named_by}.\n"
-                    "  Restore it, or pass masks=False to count every pixel."
+                    "  Restore it, or remove its name from that file to count every pixel."
                 )
             return path
         folder = self.masks if isinstance(self.masks, str) else MASK_FOLDER
@@ -111,10 +111,13 @@ def find_photos(
     if missing:
         folders = {finder.images or shot.folder for shot in dataset.shots if shot.name in missing}
         looked = ", ".join(str(finder.root / folder) for folder in sorted(folders)[:3])
+        ways = "Restore them, or name their folder (--images FOLDER)."
+        if len(missing) < len(training):
+            ways = f"{ways[:-1]}, or leave these poses out (--skip-missing)."
         raise ImageError(
             f"{len(missing)} of {len(training)} training photos are missing: {listed(missing)}.\n"
             f"  Named by {dataset.source}, looked for in {looked}.\n"
-            "  Restore them, or pass the folder that contains them as images=..."
+            f"  {ways}"
         )
     return found
 
@@ -176,7 +179,8 @@ def inside(path: Path, roots: Iterable[Path], *, named_by: Path, allow_outside: 
     raise PathError(
         f"{path}{via} lies outside the dataset {allowed[0]}.\n"
         f"  Named by {named_by}.\n"
-        "  Copy the file into the dataset, or pass allow_outside=True if you trust it."
+        "  Copy the file into the dataset. In Python, the option allow_outside of load_scene\n"
+        "  permits it for a dataset you trust."
     )
 
 

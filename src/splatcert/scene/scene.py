@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar, overload
@@ -18,6 +18,7 @@ from splatcert.camera import Camera, extent_of
 from splatcert.difficulty.holdout_check import HoldoutCheck, check_holdout
 from splatcert.errors import InputError, listed
 from splatcert.scene.dataset import SparsePoints, WorldFrame
+from splatcert.scene.registered import Registered
 from splatcert.scene.roles import HeldOut, PixelSource, QueryView, TrainingView
 from splatcert.shown import Shown
 
@@ -103,6 +104,8 @@ class Scene(Shown):
     points: SparsePoints | None = None
     frame: WorldFrame = field(default_factory=WorldFrame)
     """How the dataset's coordinates came from the original data's."""
+    registered: Registered | None = None
+    """How many photos have a pose; None for pictures in memory."""
     details: Mapping[str, object] = field(default_factory=dict)
     """How it was loaded: source, split, lenses, images, masks, background, cache."""
 
@@ -177,6 +180,7 @@ class Scene(Shown):
             "sizes": dict(sizes.most_common()),
             "points": points,
             "extent": self.extent,
+            "registered": None if self.registered is None else asdict(self.registered),
             **self.details,
         }
 

@@ -15,7 +15,7 @@ import numpy as np
 from splatcert.camera import MAX_SIDE
 from splatcert.certificate.record import LabelUse
 from splatcert.errors import InputError
-from splatcert.scene.dataset import Holdout
+from splatcert.scene.split import Holdout
 from splatcert.splats.files import Split, describe_model
 from splatcert.storage.schema import from_plain
 from splatcert.storage.whole import require_regular_file

@@ -260,8 +260,8 @@ def _open_gsplat(path: Path, iteration: int | None) -> _Model:
         lambda check: read_gsplat(run, check=check),
         np.eye(4) if run.is_normalized is False else None,
         "gsplat normalises the world before training and does not store the transform.\n"
-        "  Rebuild it from the capture's poses and points (gsplat_normalization), and pass it\n"
-        "  as frame; or pass frame='model' to keep the trainer's own coordinates.",
+        "  Pass the capture as well (--data DATA): the transform is rebuilt from its poses and\n"
+        "  points. In Python, gsplat_normalization rebuilds it, and load_splats takes it as frame.",
     )
 
 
@@ -293,5 +293,5 @@ def _open_nerfstudio(path: Path, iteration: int | None) -> _Model:
         to_model,
         "no dataparser_transforms.json beside it, so the transform to the capture is unknown.\n"
         "  Copy that file from the training machine into the run's folder,\n"
-        "  or pass frame='model' to keep the trainer's own coordinates.",
+        '  or keep the trainer\'s own coordinates: load_splats with frame "model", in Python.',
     )

@@ -14,7 +14,8 @@ from splatcert.camera import Camera
 from splatcert.errors import InputError
 from splatcert.scene.dataset import Shot
 from splatcert.scene.lens import INTRINSICS
-from splatcert.scene.readers.colmap import find_model, read_colmap, shots_of
+from splatcert.scene.readers.colmap import read_colmap, shots_of
+from splatcert.scene.readers.colmap_models import find_model
 from splatcert.scene.readers.colmap_text import text_model
 from splatcert.scene.readers.transforms import read_frames
 from splatcert.storage.schema import load_json, read_json

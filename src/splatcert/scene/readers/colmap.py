@@ -18,9 +18,9 @@ from splatcert.errors import InputError
 from splatcert.scene.dataset import Shot, SparsePoints
 from splatcert.scene.lens import INTRINSICS, Lens, LensError
 
-MODEL_FOLDERS = ("sparse/0", "sparse", "colmap/sparse/0", ".")
-"""Where a reconstruction is searched for inside a dataset, in this order."""
 PHOTO_FOLDER = "images"
+FILES = ("bin", "txt")
+"""Suffixes of a reconstruction's files, the preferred one first."""
 MODELS: dict[int, tuple[str, int]] = {
     0: ("SIMPLE_PINHOLE", 3),
     1: ("PINHOLE", 4),
@@ -117,18 +117,6 @@ class ColmapModel:
     points: SparsePoints | None = field(default=None)
 
 
-def find_model(root: Path) -> Path | None:
-    """The first known place inside this folder that contains a reconstruction."""
-    for place in MODEL_FOLDERS:
-        folder = root / place
-        # A list called images.txt beside the photos is not a reconstruction.
-        stems = ("cameras",) if place == "." else ("cameras", "images")
-        for stem in stems:
-            if any((folder / f"{stem}.{suffix}").is_file() for suffix in ("bin", "txt")):
-                return folder
-    return None
-
-
 def read_colmap(folder: Path | str, *, observations: bool = False) -> ColmapModel:
     """Read a reconstruction, binary if present, else text; photos are not needed.
 
@@ -138,14 +126,8 @@ def read_colmap(folder: Path | str, *, observations: bool = False) -> ColmapMode
     from splatcert.scene.readers import colmap_binary, colmap_text
 
     folder = Path(folder)
-    suffix = "bin" if (folder / "images.bin").is_file() else "txt"
+    suffix = _complete_suffix(folder)
     reader = colmap_binary if suffix == "bin" else colmap_text
-    for stem in ("cameras", "images"):
-        if not (folder / f"{stem}.{suffix}").is_file():
-            raise ColmapError(
-                f"the reconstruction in {folder} has no {stem}.{suffix}.\n"
-                "  A model is cameras, images and points3D, all .bin or all .txt: export it again."
-            )
     cameras = reader.read_cameras(folder / f"cameras.{suffix}")
     images = reader.read_images(folder / f"images.{suffix}", observations=observations)
     _check(folder / f"images.{suffix}", cameras, images)
@@ -154,6 +136,22 @@ def read_colmap(folder: Path | str, *, observations: bool = False) -> ColmapMode
     if points is not None:
         points.check_finite(points_file)
     return ColmapModel(folder, cameras, tuple(sorted(images, key=lambda i: i.name)), points)
+
+
+def _complete_suffix(folder: Path) -> str:
+    """Suffix of the files to read: binary where both lists have it, else text."""
+    stems = ("cameras", "images")
+    there = {s: [stem for stem in stems if (folder / f"{stem}.{s}").is_file()] for s in FILES}
+    for suffix in FILES:
+        if len(there[suffix]) == len(stems):
+            return suffix
+    suffix = next((s for s in FILES if there[s]), FILES[0])
+    missing = ", ".join(f"{stem}.{suffix}" for stem in stems if stem not in there[suffix])
+    raise ColmapError(
+        f"the reconstruction in {folder} has no {missing}.\n"
+        "  A model is cameras, images and points3D, all .bin or all .txt: copy the missing file,\n"
+        "  or export the model again."
+    )
 
 
 def _check(path: Path, cameras: dict[int, ColmapCamera], images: Sequence[ColmapImage]) -> None:
