@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +23,6 @@ from typing import Any
 from splatcert.certificate.certificate import Certificate, CertificateError
 from splatcert.certificate.field_file import FIELD, KEPT, FieldArrays
 from splatcert.certificate.hashes import canonical, joint_hash, seal_of
-from splatcert.certificate.promise import VIEW
 from splatcert.certificate.record import (
     FORMAT,
     SCHEMA,
@@ -32,6 +31,7 @@ from splatcert.certificate.record import (
     RendererRecord,
     TrainingRecord,
 )
+from splatcert.certificate.upgrades import UPGRADES
 from splatcert.config import FieldConfig
 from splatcert.difficulty.descriptor import check_schema
 from splatcert.difficulty.rule import FactorParameters
@@ -165,49 +165,6 @@ def read_content(folder: Path) -> tuple[dict[str, Any], Record]:
             f"{path} is not a valid certificate: {error}.\n"
             "  It was edited or damaged: restore it, or certify again."
         ) from None
-
-
-def _from_schema_2(content: dict[str, Any]) -> dict[str, Any]:
-    """Schema 2 had only the paper's scale, and stored its parameters as the scale."""
-    old = from_plain(FactorParameters, content.get("scale"), "scale")
-    batch_only = old.unit == "batch" and 0 < old.lambda_a < 1
-    scale = {
-        "name": "paper",
-        "needs_photos": False,
-        "shape": to_plain(old.lambda_b),
-        "batch_only": batch_only,
-        "parameters": content["scale"],
-    }
-    return _from_schema_3({**content, "scale": scale})
-
-
-def _from_schema_3(content: dict[str, Any]) -> dict[str, Any]:
-    """Schema 3 had none of these entries; each stands for what it then meant."""
-    return _with(content, SINCE_SCHEMA_3)
-
-
-def _with(content: dict[str, Any], added: dict[str, Any]) -> dict[str, Any]:
-    """The content with these entries; an object among them adds to the one already there."""
-    merged = {**added, **content}
-    for name, value in added.items():
-        if not isinstance(value, dict):
-            merged[name] = value
-        elif isinstance(merged[name], dict):
-            merged[name] = _with(merged[name], value)
-    return merged
-
-
-SINCE_SCHEMA_3: dict[str, Any] = {
-    "promise": to_plain(VIEW),
-    "history": None,
-    "scale": {"holes": "paper"},
-    "scene": {"loaded": {"sparse": "first", "skip_missing": False}},
-}
-UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    2: _from_schema_2,
-    3: _from_schema_3,
-}
-"""Upgrades from older schemas to the current one; the seal is that of the file as stored."""
 
 
 def read_parts(folder: Path, record: Record) -> tuple[FieldArrays, SceneViews]:
