@@ -185,10 +185,16 @@ def _from_schema_2(content: dict[str, Any]) -> dict[str, Any]:
 
 def _from_schema_3(content: dict[str, Any]) -> dict[str, Any]:
     """Schema 3 had none of these entries; each stands for what it then meant."""
-    return {**content, **SINCE_SCHEMA_3}
+    scale = content.get("scale")
+    if isinstance(scale, dict):
+        content = {**content, "scale": {**scale, "bounds": None}}
+    renamed = {RENAMED.get(name, name): value for name, value in content.items()}
+    return {**renamed, **SINCE_SCHEMA_3}
 
 
-SINCE_SCHEMA_3: dict[str, Any] = {}
+RENAMED = {"exchangeability": "evenness"}
+"""Entries whose name said more than they hold."""
+SINCE_SCHEMA_3: dict[str, Any] = {"strangeness": None}
 UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
     2: _from_schema_2,
     3: _from_schema_3,

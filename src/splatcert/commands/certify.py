@@ -168,7 +168,7 @@ def facts(certificate: Certificate, folder: Path) -> dict[str, Any]:
     from splatcert.storage.schema import to_plain
 
     record = certificate.record
-    chosen = ("guarantee", "field", "model", "scene", "exchangeability", "splits", "support")
+    chosen = ("guarantee", "field", "model", "scene", "evenness", "splits", "strangeness")
     views = {"training": len(record.training), "calibration": len(record.calibration)}
     rule = certificate.rule
     predictor = None if rule is None else rule.predictor

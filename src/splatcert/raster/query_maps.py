@@ -13,7 +13,9 @@ from fractions import Fraction
 from functools import cached_property
 from math import pi
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import normalize
 
@@ -72,6 +74,12 @@ class QueryMaps:
     """Mean and deviation of depth, means of field and residual summary."""
     statistics: list[float]
     """Mean, 10th and 50th percentile of each map; for the luminance, of its slope."""
+
+    def hardly_shown(self, alpha: float, exposure: float, angle: float) -> NDArray[np.float64]:
+        """Shares of pixels below an opacity, below a log exposure, beyond an angle, [3]."""
+        opacity, _, seen, off, _ = self.maps
+        beyond = (opacity < alpha, seen < exposure, off > angle)
+        return np.array([float(part.double().mean()) for part in beyond])
 
 
 def support_angle(direction: Tensor, means: Tensor, camera: Camera) -> Tensor:
