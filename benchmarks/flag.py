@@ -35,7 +35,7 @@ from splatcert.strangeness.limit import StrangenessLimit
 RESULTS = Path(__file__).parent / "results" / "flag.json"
 AXES = {"pitch": "x", "yaw": "y", "roll": "z"}
 DEGREES, ZOOMS = (60, 90, 180), (2, 3, 8)
-SPLITS, HALVES = 1000, 100
+SPLITS, HALVES = 1000, 40
 BEHIND = 1.5
 """Multiple of a view's mean depth at which its camera is behind the surfaces it saw."""
 DEPTH = FEATURE_NAMES.index("r_depth_mean")
