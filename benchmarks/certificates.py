@@ -63,7 +63,7 @@ def row_of(folder: Path) -> dict[str, object]:
         "lambda_b": record["scale"]["lambda_b"],
         "learned_on": card_of(record["scale"]["predictor"]),
         "field": record["field"],
-        "exchangeability_p": record["exchangeability"]["p_value"],
+        "exchangeability_p": record["evenness"]["p_value"],
         "splits": record["splits"],
         "scores": {view["name"]: view["score"] for view in record["calibration"]},
         "factors": {view["name"]: view["factor"] for view in record["calibration"]},

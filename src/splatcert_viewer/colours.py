@@ -9,23 +9,22 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from splatcert.report.colours import STEPS, WidthScale, palette
+from splatcert.conformal.boxes import VACUOUS
+from splatcert.report.colours import GREY, STEPS, WidthScale, palette
 
 Pixels = NDArray[np.uint8]
-UNBOUNDED = (120, 120, 132)
-"""A grey that the palette does not contain, for unbounded boxes."""
 
 
 def coloured(half_width: NDArray[np.floating], scale: WidthScale) -> Pixels:
-    """Half-widths [H, W] as colours [H, W, 3]; infinite ones in grey.
+    """Half-widths [H, W] as colours [H, W, 3]; vacuous and unbounded ones in grey.
 
     Gives the same indices as `WidthScale.indices`, sixteen times as fast.
     """
     values = np.asarray(half_width, dtype=np.float32)
     places = np.minimum(values * np.float32(255 * STEPS / scale.top), STEPS - 1).astype(np.uint8)
     colours = np.asarray(cv2.applyColorMap(places, _lookup()), dtype=np.uint8)
-    if not np.isfinite(values.max()):
-        colours[~np.isfinite(values)] = UNBOUNDED
+    if values.max() > VACUOUS:
+        colours[values > VACUOUS] = GREY
     return colours
 
 

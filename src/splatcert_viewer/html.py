@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from html import escape
 
 from splatcert.certificate.certificate import Certificate
+from splatcert.conformal.boxes import VACUOUS, width_in_words
 from splatcert.conformal.calibrate import shortfall
-from splatcert.report.colours import STEPS, WidthScale, palette
-from splatcert_viewer.colours import UNBOUNDED
+from splatcert.report.colours import GREY, STEPS, WidthScale, palette
 from splatcert_viewer.frame import Frame, Mode
 from splatcert_viewer.known_views import KnownView
 
@@ -49,13 +49,13 @@ def colour_bar(scale: WidthScale, title: str, grey_too: str = "") -> str:
         f"{scale.top * k / 4:.0f}{'+' if k == 4 else ''}</span>"
         for k in range(5)
     )
-    grey = "rgb({},{},{})".format(*UNBOUNDED)
+    grey = "rgb({},{},{})".format(*GREY)
     return _block(
         f"<div>{title}, of 255</div>"
         f'<div style="height:10px;margin-top:4px;border-radius:3px;'
         f'background:linear-gradient(90deg,{stops})"></div>'
         f'<div style="position:relative;height:1.5em;font-size:0.85em;color:{QUIET}">{ticks}</div>'
-        + _line(f'<span style="color:{grey}">&#9632;</span> unbounded {grey_too}')
+        + _line(f'<span style="color:{grey}">&#9632;</span> vacuous or unbounded {grey_too}')
     )
 
 
@@ -72,18 +72,19 @@ class Gauge:
     def html(self, frame: Frame, threshold: float) -> str:
         """Factor and flag of one frame."""
         inside = frame.support.inside
-        word = "in distribution" if inside else "out of distribution"
+        word = frame.support.word
         reasons = "".join(
             _line(f"This camera {escape(reason)}.") for reason in frame.support.reasons
         )
+        alarms = "" if inside else _line(escape(frame.support.alarms.strip(" ()")))
         height, width = frame.pixels.shape[:2]
         size = f"{width} x {height} pixels"
         state = "as certified" if frame.share == 1 else "preview while moving"
         return _block(
             f'<div data-factor="{frame.factor:.6f}" data-support="{word}">'
-            f'<b style="color:{GOOD if inside else BAD}">&#9679; {word}</b></div>'
-            f"{reasons}{self._scale(frame.factor, inside)}"
-            f"<div>mean half-width <b>{_width(threshold * frame.factor)}</b></div>"
+            f'<b style="color:{QUIET if inside else BAD}">&#9679; {word}</b></div>'
+            f"{reasons}{alarms}{self._scale(frame.factor, inside)}"
+            f"<div>mean half-width {_bold_width(threshold * frame.factor)}</div>"
             + _line(f'<span data-share="{frame.share:g}">{size}, {state}</span>')
         )
 
@@ -103,7 +104,7 @@ class Gauge:
             f'<div style="position:absolute;height:100%;left:{left:.1f}%;'
             f'width:{right - left:.1f}%;background:#5c5f66;border-radius:3px"></div>'
             f'<div style="position:absolute;top:-3px;height:16px;width:3px;'
-            f'left:calc({percent(factor):.1f}% - 1px);background:{GOOD if inside else BAD}"></div>'
+            f'left:calc({percent(factor):.1f}% - 1px);background:{QUIET if inside else BAD}"></div>'
             "</div>" + _line(f"calibration views {self.least:.2f} to {self.most:.2f}")
         )
 
@@ -144,4 +145,10 @@ def card_words(view: KnownView, verdict: str, threshold: float) -> str:
 
 
 def _width(value: float) -> str:
-    return f"{value:.4f} ({255 * value:.1f} of 255)" if math.isfinite(value) else "unbounded"
+    words = width_in_words(value)
+    return words if value > VACUOUS else f"{value:.4f} ({words})"
+
+
+def _bold_width(value: float) -> str:
+    colour = f' style="color:{BAD}"' if value > VACUOUS else ""
+    return f"<b{colour}>{_width(value)}</b>"

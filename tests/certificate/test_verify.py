@@ -19,6 +19,7 @@ from splatcert.certificate.certificate import CertificateError
 from splatcert.certificate.diagnostics import estimate_by_splits
 from splatcert.certificate.hashes import freeze_hash, seal_of
 from splatcert.certificate.record import Record
+from splatcert.certificate.sights import strangeness_limit
 from splatcert.deploy import load_certificate
 from splatcert.difficulty.rule import FactorRule
 from splatcert.difficulty.views_file import SceneViews
@@ -126,11 +127,11 @@ def masks(content):
 
 
 def p_value(content):
-    content["exchangeability"]["p_value"] = 0.9
+    content["evenness"]["p_value"] = 0.9
 
 
 def limits(content):
-    content["support"]["angle"] = 3.0
+    content["strangeness"]["limit"] = 300.0
 
 
 def estimate(content):
@@ -232,17 +233,26 @@ def shifted_units(content: dict[str, Any], folder: Path) -> None:
         replace(view, factor=float(factor))
         for view, factor in zip(record.calibration, factors, strict=True)
     )
+    views = SceneViews.load(folder / "views.npz")
     splits = estimate_by_splits(
-        SceneViews.load(folder / "views.npz"),
+        views,
         {view.name: view.factor for view in calibration},
         (record.guarantee.alpha, record.guarantee.beta),
         record.scale.shape,
         splits=record.config.splits,
         seed=record.config.seed,
     )
-    scale = replace(record.scale, parameters=rule.parameters())
+    scale = replace(record.scale, parameters=rule.parameters(), bounds=rule.bounds)
     labels = replace(record.labels, frozen=freeze_hash(scale, calibration))
-    forged = replace(record, scale=scale, calibration=calibration, splits=splits, labels=labels)
+    limit = strangeness_limit(scale, record.training, calibration, views, record.scene.extent)
+    forged = replace(
+        record,
+        scale=scale,
+        calibration=calibration,
+        splits=splits,
+        labels=labels,
+        strangeness=limit,
+    )
     content |= to_plain(forged)
     content["files"]["views.npz"] = hash_of(folder / "views.npz")
 
@@ -316,7 +326,7 @@ def test_a_damaged_certificate_is_one_failed_check(folder, text, named):
 
 
 def literal_nan(content):
-    content["exchangeability"]["p_value"] = float("nan")
+    content["evenness"]["p_value"] = float("nan")
 
 
 def beyond_floats(content):

@@ -146,7 +146,7 @@ def test_paths_become_films(certified, tmp_path, path, capsys):
 
 def test_cameras_of_files_and_their_size(certified, tmp_path, capsys):
     certificate = load_certificate(certified)
-    large = certificate.record.training[0].camera.resized(120, 80)
+    large = certificate.record.calibration[0].camera.resized(120, 80)
     write_cameras(tmp_path, {"a/one.png": large})
     for file in ("cameras.json", "sparse/0", "sparse/0/images.txt"):
         out = tmp_path / "out" / file

@@ -100,7 +100,7 @@ def numbers_of(
         "images": {view.name: view.image for view in record.calibration},
         "frozen": record.labels.frozen,
         "splats": record.model.splats,
-        "exchangeability": record.exchangeability.p_value,
+        "exchangeability": record.evenness.p_value,
         "splits": {k: [v.coverage, v.width, v.saving] for k, v in record.splits.scales.items()},
         "reference": record.scale.parameters["reference"],
         "feature means": record.scale.parameters["feature_means"],

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from skimage.color import rgb2lab
 
-from splatcert.report.colours import STEPS, WidthScale, palette
+from splatcert.report.colours import GREY, STEPS, WidthScale, palette
 
 
 def test_wider_is_lighter_in_even_steps():
@@ -25,5 +25,7 @@ def test_the_shortest_scale_that_holds_a_width(half_width, top):
 
 def test_a_colour_stands_for_an_absolute_width():
     scale = WidthScale(64)
-    assert scale.indices([0.0, 32 / 255, 64 / 255, 9.0]).tolist() == [0, STEPS // 2, 63, 63]
+    widths = [0.0, 32 / 255, 64 / 255, 0.9, 9.0]
+    assert scale.indices(widths).tolist() == [0, STEPS // 2, 63, 63, STEPS]
+    assert tuple(scale.colours(1.5)) == tuple(scale.colours(np.inf)) == GREY  # they say nothing
     assert scale.css(0.0) == "#" + bytes(palette()[0]).hex()

@@ -171,21 +171,15 @@ RESEALED: dict[str, Spoil] = {
     "background-bright": entry("renderer.background", [1e30, -1e30, "nan"]),
     "psnr-nan": entry("field.training_psnr", "nan"),
     "steps-minus": entry("field.steps", -3),
-    "support-nan": changed(
+    "strangeness-nan": entry("strangeness.limit", "nan"),
+    "strangeness-huge": entry("strangeness.limit", 1e30),
+    "strangeness-none": entry("strangeness", None),
+    "strangeness-units": entry("strangeness.units.units", [0.0] * 7),
+    "bounds-nan": entry("scale.bounds", ["nan", "nan"]),
+    "bounds-swapped": entry("scale.bounds", [5.0, 1.0]),
+    "evenness-nan": changed(
         lambda c: c.update(
-            support={k: "nan" if isinstance(v, float) else v for k, v in c["support"].items()}
-        )
-    ),
-    "support-none": changed(
-        lambda c: c.update(
-            support={k: 0.0 if isinstance(v, float) else v for k, v in c["support"].items()}
-        )
-    ),
-    "exchangeability-nan": changed(
-        lambda c: c.update(
-            exchangeability={
-                k: "nan" if isinstance(v, float) else v for k, v in c["exchangeability"].items()
-            }
+            evenness={k: "nan" if isinstance(v, float) else v for k, v in c["evenness"].items()}
         )
     ),
     "no-splits": entry("splits", None),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from splatcert.camera import Camera, camera_hash
 from splatcert.certificate.field_file import FieldArrays
 from splatcert.certificate.issue import counted_pixels, guarantee_of
 from splatcert.certificate.record import Guarantee, Record
+from splatcert.certificate.sights import rule_of, training_factors
 from splatcert.conformal.boxes import Boxes, Flag
 from splatcert.conformal.levels import Level, parse_level
 from splatcert.difficulty.holdout_check import HoldoutCheck, check_holdout
@@ -29,10 +30,13 @@ from splatcert.difficulty.rule import FactorRule
 from splatcert.difficulty.views_file import SceneViews
 from splatcert.errors import InputError
 from splatcert.shown import Plotted
+from splatcert.strangeness.comparison import CameraComparison, compare_cameras
+from splatcert.strangeness.measures import Sight
+from splatcert.strangeness.poses import TrainingPoses
 
 if TYPE_CHECKING:
     from splatcert.field.fitted_scene import FittedScene
-    from splatcert.scales.scale import FrozenScale
+    from splatcert.scales.scale import FrozenScale, ScaledView
     from splatcert.splats.gaussians import Splats
 
 OUTSIDE_BATCH = (
@@ -115,8 +119,7 @@ class Certificate(Plotted):
     @cached_property
     def rule(self) -> FactorRule | None:
         """How the view factor follows from a descriptor; None if the scale has its own rule."""
-        scale = self.record.scale
-        return FactorRule.of(scale.parameters) if scale.name == "paper" else None
+        return rule_of(self.record.scale)
 
     @property
     def predictor(self) -> ViewPredictor | None:
@@ -126,10 +129,7 @@ class Certificate(Plotted):
     @property
     def training_factors(self) -> NDArray[np.float64]:
         """a_v of the training views, each described by the other folds, [T]."""
-        table = self.views.training
-        if self.rule is not None:
-            return self.rule.factors(table.descriptors)
-        return np.ones(len(table)) if self.record.scale.shape == 0 else table.field_means
+        return training_factors(self.record.scale, self.views.training)
 
     @property
     def splats(self) -> Splats | None:
@@ -168,12 +168,44 @@ class Certificate(Plotted):
         if not isinstance(camera, Camera):
             return [self.predict(one) for one in camera]
         scaled = self._predicting()(camera)
-        flag = self.flag(scaled.descriptor, preview_of or camera)
-        return Boxes.of_render(scaled.center, scaled.shape(), scaled.factor, self.threshold, flag)
+        flag = self.flag(scaled, preview_of or camera)
+        return Boxes.of_render(
+            scaled.center, scaled.shape(), scaled.factor, self.threshold, flag, scaled.descriptor
+        )
 
-    def flag(self, descriptor: NDArray[np.float64], camera: Camera) -> Flag:
-        """Whether a camera with this descriptor stays within the range of the calibration views."""
-        flag = self.record.support.check(descriptor, camera)
+    @cached_property
+    def poses(self) -> TrainingPoses:
+        """The training cameras, as neighbours of a new one."""
+        return TrainingPoses([v.camera for v in self.record.training], self.record.scene.extent)
+
+    def compare(
+        self, cameras: Sequence[Camera], descriptors: Sequence[Any] | None = None
+    ) -> CameraComparison | None:
+        """Test whether cameras differ from the calibration views; None if there are too few.
+
+        `descriptors` are those of the cameras' boxes; without them, every camera is rendered.
+        """
+        if descriptors is None:
+            descriptors = [self._predicting()(camera).descriptor for camera in cameras]
+        record, table = self.record, self.views.held_out
+        names = [view.name for view in record.calibration]
+        return compare_cameras(
+            cameras,
+            [view.camera for view in record.calibration],
+            [view.camera for view in record.training],
+            (np.array(descriptors), table.descriptors[table.rows_of(names)]),
+            extent=record.scene.extent,
+            seed=record.config.seed,
+        )
+
+    def flag(self, scaled: ScaledView, camera: Camera) -> Flag:
+        """Whether a camera with this scale differs from the calibration views."""
+        if self.record.strangeness is not None:
+            sight = Sight(camera, scaled.shares, scaled.factor)
+            flag = self.record.strangeness.check(sight, self.poses)
+        else:
+            assert self.record.support is not None  # a record has one of the two
+            flag = self.record.support.check(scaled.descriptor, camera)
         if self.record.scale.batch_only and camera_hash(camera) not in self._batch:
             flag = flag.beyond(OUTSIDE_BATCH)
         return flag

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Diagnostics that a certificate reports beside its guarantee; none enters the threshold.
 
-The guarantee is about views exchangeable with the calibration views. It does not check that
-a new camera is one of these. The diagnostics do, and they estimate how much the scale saves.
+The guarantee averages over views like the calibration views. The diagnostics say whether
+difficulty is even across the capture, and estimate how much the scale saves.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from numpy.typing import NDArray
 
 from splatcert.camera import Camera
 from splatcert.conformal.boxes import Flag
-from splatcert.conformal.exchangeability import PermutationTest, permutation_test
+from splatcert.conformal.permutation import PermutationTest, permutation_test
 from splatcert.conformal.ranks import outer_rank, views_needed
 from splatcert.conformal.splits import calibration_size, draw_splits, estimate, saving
 from splatcert.difficulty.descriptor import FEATURE_NAMES
 from splatcert.difficulty.views_file import SceneViews
 
 Array = NDArray[np.float64]
-DOUBTFUL = 0.05
-"""P-value below which exchangeability is flagged as doubtful."""
+UNEVEN = 0.05
+"""P-value below which difficulty is said to differ across the capture."""
 SIZE_SLACK = 1.1
 """Ratio of sizes that cropping and undistortion explain; beyond it the resolution differs."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SupportLimits:
-    """The extremes of the calibration views; a camera beyond one of them is flagged.
+    """The flag of schemas 2 and 3: the extremes of the calibration views.
 
     By exchangeability a view like the m calibration views lies beyond one of the first
     three with probability at most 3 / (m + 1). More flags mean that the views are different.
@@ -93,7 +93,7 @@ def _measures(descriptors: Array) -> tuple[Array, Array, Array]:
     return angle, exposure, distance
 
 
-def exchangeability_test(
+def evenness_test(
     scores: Mapping[str, float], cameras: Mapping[str, Camera], seed: int
 ) -> PermutationTest:
     """Test the calibration scores against capture order and pose, with one p-value.

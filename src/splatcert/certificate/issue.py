@@ -8,14 +8,11 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from fractions import Fraction
 
-import numpy as np
-
 from splatcert import __version__
 from splatcert.certificate.diagnostics import (
     Levels,
-    SupportLimits,
     estimate_by_splits,
-    exchangeability_test,
+    evenness_test,
 )
 from splatcert.certificate.hashes import Mark, photo_mark, place_mark
 from splatcert.certificate.promise import PromiseRecord
@@ -34,6 +31,7 @@ from splatcert.certificate.record import (
     SceneRecord,
     TrainingRecord,
 )
+from splatcert.certificate.sights import strangeness_limit
 from splatcert.config import CertifyConfig
 from splatcert.difficulty.descriptor import FEATURE_NAMES
 from splatcert.difficulty.views_file import SceneViews, ViewTable
@@ -89,11 +87,9 @@ def issue(
         training=training,
         calibration=calibration,
         unlabelled=unlabelled,
-        support=SupportLimits.of(
-            np.array([view.descriptor for view in calibration]),
-            [view.camera for view in calibration],
-        ),
-        exchangeability=exchangeability_test(
+        support=None,
+        strangeness=strangeness_limit(scale, training, calibration, views, scene.extent),
+        evenness=evenness_test(
             promise.scores({view.name: view.score for view in calibration}), cameras, config.seed
         ),
         splits=estimate_by_splits(

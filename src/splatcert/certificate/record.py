@@ -20,9 +20,10 @@ from splatcert.certificate.view_records import (
     is_width,
 )
 from splatcert.config import CertifyConfig
-from splatcert.conformal.exchangeability import PermutationTest
+from splatcert.conformal.permutation import PermutationTest
 from splatcert.difficulty.views_file import SceneViews
 from splatcert.errors import listed
+from splatcert.strangeness.limit import StrangenessLimit
 
 FORMAT = "splatcert certificate"
 SCHEMA = 4
@@ -80,8 +81,14 @@ class ScaleRecord:
     The batch's unit treats its own views alike (prop:equivariance), but not other cameras.
     Without shrinkage, or shrunk to one, the unit cancels (lem:gauge).
     """
+    bounds: tuple[float, float] | None
+    """Range of raw predictions that a new view's is clipped to; None if there is none."""
     parameters: dict[str, Any]
     """Everything else the scale requires, in its own format."""
+
+    def __post_init__(self) -> None:
+        if self.bounds is not None and not 0 < self.bounds[0] <= self.bounds[1] <= MOST:
+            raise RecordError(f"the bounds of predictions must be 0 to {MOST:g} and ordered")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,8 +238,12 @@ class Record:
     calibration: tuple[CalibrationRecord, ...]
     unlabelled: tuple[QueryRecord, ...]
     """Held-out views not used to calibrate: without a photograph, or in no stretch of a path."""
-    support: SupportLimits
-    exchangeability: PermutationTest
+    support: SupportLimits | None
+    """Limits of the flag in certificates of schemas 2 and 3; None since."""
+    strangeness: StrangenessLimit | None
+    """Limit of the flag since schema 4."""
+    evenness: PermutationTest
+    """Whether calibration scores depend on the place or the order of their views."""
     splits: SplitEstimates | None
     """Diagnostic estimate by random splits of views; None for too few, or a different promise."""
     files: dict[str, str]
@@ -244,6 +255,8 @@ class Record:
         for role in ("training", "calibration"):
             if not getattr(self, role):
                 raise RecordError(f"{role} must name at least one view")
+        if (self.support is None) == (self.strangeness is None):
+            raise RecordError("one of support and strangeness must hold the limits of the flag")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,7 +27,8 @@ def _from_schema_2(content: dict[str, Any]) -> dict[str, Any]:
 
 def _from_schema_3(content: dict[str, Any]) -> dict[str, Any]:
     """Schema 3 had none of these entries; each stands for what it then meant."""
-    return _with(content, SINCE_SCHEMA_3)
+    renamed = {RENAMED.get(name, name): value for name, value in content.items()}
+    return _with(renamed, SINCE_SCHEMA_3)
 
 
 def _with(content: dict[str, Any], added: dict[str, Any]) -> dict[str, Any]:
@@ -41,10 +42,13 @@ def _with(content: dict[str, Any], added: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
+RENAMED = {"exchangeability": "evenness"}
+"""Entries whose name said more than they hold."""
 SINCE_SCHEMA_3: dict[str, Any] = {
     "promise": to_plain(VIEW),
     "history": None,
-    "scale": {"holes": "paper"},
+    "strangeness": None,
+    "scale": {"holes": "paper", "bounds": None},
     "scene": {"loaded": {"sparse": "first", "skip_missing": False}},
 }
 UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {

@@ -48,6 +48,8 @@ class TrainingRecord:
     """Hash of the photograph's file, if there is one."""
     descriptor: Array | None = column(None)
     field_mean: float = column(math.nan)
+    shares: Array | None = column(None)
+    """Shares of pixels that training hardly showed, [3]."""
     oracle: Array | None = column(None)
     pixels: int | None = column(None)
     psnr: float = column(math.nan)
@@ -67,6 +69,8 @@ class QueryRecord:
     descriptor: Array | None = column(None)
     """z_v, [24]; in views.npz, like every column below."""
     field_mean: float = column(math.nan)
+    shares: Array | None = column(None)
+    """Shares of pixels that training hardly showed, [3]."""
 
     def __post_init__(self) -> None:
         if not 1 / MOST <= self.factor <= MOST:

@@ -245,9 +245,9 @@ def facts(certificate: Certificate, folder: Path) -> dict[str, Any]:
         "model",
         "scene",
         "history",
-        "exchangeability",
+        "evenness",
         "splits",
-        "support",
+        "strangeness",
     )
     views = {"training": len(record.training), "calibration": len(record.calibration)}
     rule = certificate.rule

@@ -144,7 +144,7 @@ def save_sheet(path: Path, certificate: Certificate) -> None:
     scale, rows = WidthScale.of(certificate), []
     for caption, camera in progress(list(chosen_views(certificate).items()), "rendering"):
         boxes = certificate.predict(camera)
-        state = "out of distribution" if boxes.flag and not boxes.flag.inside else "in distribution"
+        state = "" if boxes.flag is None else boxes.flag.word
         widths = scale.colours(boxes.half_width.numpy())
         rows.append(
             pair(f"{caption} · {state}", to_pixels(boxes.center.numpy()), widths, scale.top)

@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -87,16 +88,20 @@ class Render:
         with owned_folder(output_folder(self.output), "rendering") as folder:
             rows, made = self._frames(job, stems, folder)
             written = self._finish(job, rows, folder)
-        seconds = time.perf_counter() - started
+        seconds, compared = time.perf_counter() - started, job.comparison(rows)
         if self.json:
-            print(json.dumps(self._facts(job, rows, written), indent=2))
+            facts = self._facts(job, rows, written)
+            facts["comparison"] = None if compared is None else compared.facts()
+            print(json.dumps(facts, indent=2))
             return
         say_all(job.words)
         say("Cameras", job.choice.words)
         say("Back end", engine)
         kept = f"; {len(rows) - made} were already finished" if made < len(rows) else ""
         say("Rendered", f"{made} views in {seconds:.1f} s, including writing{kept}")
-        say_all(frame_words(rows, job.scale))
+        say_all(frame_words(rows, job.scale, job.false_alarms))
+        if compared is not None:
+            say("Compared", f"{compared.words}.")
         say_all(written)
         say("Wrote", f"{folder}/{first_file(rows)}" + (" ..." if len(rows) > 1 else ""))
 
@@ -167,22 +172,30 @@ class Render:
         }
 
 
-def frame_words(rows: list[Row], scale: WidthScale | None) -> dict[str, str]:
-    """A summary of certified frames."""
+def frame_words(
+    rows: list[Row], scale: WidthScale | None, rate: Fraction | None = None
+) -> dict[str, str]:
+    """A summary of certified frames; `rate` is the flag's rate of false alarms."""
+    from splatcert.conformal.boxes import Flag, width_in_words
+
     if scale is None:
         return {}
     widths = sorted(float(row["mean_half_width"]) for row in rows)
-    median = widths[len(widths) // 2]
+    median, vacuous = widths[len(widths) // 2], sum(bool(row["vacuous"]) for row in rows)
     told = {
-        "Half-width": f"{255 * median:.1f} of 255 in the median frame ({255 * widths[0]:.1f} to "
-        f"{255 * widths[-1]:.1f}); pictures show 0 to {scale.top}",
-        "Support": f"{sum(row['support'] == 'within' for row in rows)} of {len(rows)} frames in "
-        "distribution",
+        "Half-width": f"{width_in_words(median)} in the median frame ({width_in_words(widths[0])} "
+        f"to {width_in_words(widths[-1])}); pictures show 0 to {scale.top}",
+        "Vacuous": f"{vacuous} of {len(rows)} frames have boxes wider than the range of colours, "
+        "which say nothing"
+        if vacuous
+        else "",
+        "Flagged": f"{sum(row['support'] == 'out' for row in rows)} of {len(rows)} frames are out "
+        f"of distribution{Flag(False, rate=rate).alarms}",
     }
     beyond = next((reason for row in rows for reason in row["reasons"]), None)
     if beyond is not None:
         told["Outside"] = f"for example, a frame {beyond}"
-    return told
+    return {label: text for label, text in told.items() if text}
 
 
 def first_file(rows: list[Row]) -> str:

@@ -10,7 +10,6 @@ from splatcert.conformal.calibrate import (
     view_score,
     view_scores,
 )
-from splatcert.conformal.exchangeability import PermutationTest, permutation_test
 from splatcert.conformal.family_conformal import FamilyConformal, family_scores, units_from
 from splatcert.conformal.levels import Level, parse_level
 from splatcert.conformal.maps import Coverage, measure_coverage, rgb_residual
@@ -20,6 +19,7 @@ from splatcert.conformal.path_conformal import (
     stretch_score,
     stretches_of,
 )
+from splatcert.conformal.permutation import PermutationTest, permutation_test
 from splatcert.conformal.pooled import native_multiplier, pooled_threshold
 from splatcert.conformal.ranks import outer_rank, views_needed
 from splatcert.conformal.risk_control import (

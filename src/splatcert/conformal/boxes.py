@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from math import inf
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from splatcert.conformal.levels import rounded_up_percent
 from splatcert.conformal.maps import MapError, Mask, view_maps
 from splatcert.shown import Plotted
 
@@ -19,25 +21,50 @@ from splatcert.shown import Plotted
 _OUTWARD = 1 + 4 * np.finfo(np.float64).eps
 # In float32 it is the multiplier and the product that round; `nextafter` covers the edges.
 _OUTWARD_FLOAT32 = 1 + 2**-21
+VACUOUS = 1.0
+"""Half-width above which a box says nothing: it holds every colour from 0 to 1."""
+
+
+def width_in_words(half_width: float) -> str:
+    """A mean half-width for people; one that exceeds the range of colours is no number."""
+    if half_width > VACUOUS:
+        return "unbounded" if half_width == inf else "vacuous: wider than the range of colours"
+    return f"{255 * half_width:.1f} of 255"
 
 
 @dataclass(frozen=True)
 class Flag:
-    """Whether a camera resembles the calibration views, and if not, how it differs."""
+    """Whether a camera differs from the calibration views, and how.
+
+    Only a difference can be found: a camera without a flag may differ in other ways.
+    """
 
     inside: bool
     reasons: tuple[str, ...] = ()
     """The ways in which it differs, in words."""
+    rate: Fraction | None = None
+    """Largest probability that a view like the calibration views is flagged, where known."""
 
     def beyond(self, reason: str) -> Flag:
         """The same flag with one more reason."""
-        return Flag(False, (*self.reasons, reason))
+        return Flag(False, (*self.reasons, reason), self.rate)
+
+    @property
+    def word(self) -> str:
+        """The flag in two or three words."""
+        return "not flagged" if self.inside else "out of distribution"
 
     def words(self) -> str:
-        """The flag as one sentence."""
-        return (
-            "in distribution" if self.inside else f"out of distribution: {'; '.join(self.reasons)}"
-        )
+        """The flag as one sentence, with its rate of false alarms."""
+        return self.word if self.inside else f"{self.word}: {'; '.join(self.reasons)}{self.alarms}"
+
+    @property
+    def alarms(self) -> str:
+        """How often a view like the calibration views is flagged, in parentheses."""
+        if self.rate is None:
+            return ""
+        most = rounded_up_percent(self.rate)
+        return f" (false alarms: at most {most} of views like those calibrated on)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +83,9 @@ class Boxes(Plotted):
     threshold: float
     """The calibrated multiplier q; infinite when there were too few calibration views."""
     flag: Flag | None = None
-    """Whether the camera resembles the calibration views; None if not checked."""
+    """Whether the camera differs from the calibration views; None if not checked."""
+    descriptor: NDArray[np.float64] | None = None
+    """z_v, [24], which tests between cameras compare; None for maps of your own."""
 
     @classmethod
     def around(
@@ -88,11 +117,17 @@ class Boxes(Plotted):
 
     @classmethod
     def of_render(
-        cls, center: Any, shape: Any, factor: float, threshold: float, flag: Flag | None = None
+        cls,
+        center: Any,
+        shape: Any,
+        factor: float,
+        threshold: float,
+        flag: Flag | None = None,
+        descriptor: NDArray[np.float64] | None = None,
     ) -> Boxes:
         """Float32 boxes of half-width q a b~ around a render, rounded outwards."""
         half_width = shape * (threshold * factor * _OUTWARD_FLOAT32)
-        return cls(center, half_width, factor, threshold, flag)
+        return cls(center, half_width, factor, threshold, flag, descriptor)
 
     @property
     def lower(self) -> Any:
@@ -108,6 +143,11 @@ class Boxes(Plotted):
     def is_bounded(self) -> bool:
         """Whether the threshold is finite; otherwise no box claims anything."""
         return bool(np.isfinite(self.threshold))
+
+    @property
+    def is_vacuous(self) -> bool:
+        """Whether the mean half-width exceeds the range of colours, so the view says nothing."""
+        return self.threshold * self.view_factor > VACUOUS
 
     def clipped(self) -> tuple[Any, Any]:
         """Lower and upper corners cut to [0, 1], for display.

@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from splatcert.conformal.levels import Level, in_percent, parse_level
+from splatcert.conformal.levels import Level, in_percent, parse_level, rounded_up_percent
 from splatcert.conformal.maps import MapError, Mask, ViewMaps, view_maps
 from splatcert.conformal.ranks import (
     ceil_rank,
@@ -115,6 +115,16 @@ def state_guarantee(
     return (
         f"a new exchangeable {view} has >= {in_percent(1 - beta)} of {pixels} inside "
         f"their boxes with probability >= {in_percent(1 - alpha)}{other}"
+    )
+
+
+def state_flag(alpha: Fraction, rate: Fraction | None) -> str:
+    """What a flag does to the guarantee: the one place that says so."""
+    here = "" if rate is None else f", here at most {rounded_up_percent(alpha / (1 - rate))}"
+    return (
+        "A flag changes no box. The guarantee averages over all views like the calibration views, "
+        "flagged ones included. If you leave flagged views out, the others fall short with "
+        f"probability at most alpha / (1 - share flagged){here}."
     )
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from decimal import Decimal
 from fractions import Fraction
@@ -45,6 +46,11 @@ def _read(value: Level, name: str) -> Fraction:
         except (ValueError, ZeroDivisionError):
             pass
     raise LevelError(f"{name} is not a number: {value!r}.\n  Write it as 0.1, 1/10 or 10%.")
+
+
+def rounded_up_percent(level: Fraction) -> str:
+    """An upper bound in words, to a tenth of a percent: 1/21 is 4.8%."""
+    return f"{math.ceil(level * 1000) / 10:g}%"
 
 
 def in_percent(level: Fraction) -> str:

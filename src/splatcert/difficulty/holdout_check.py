@@ -11,7 +11,7 @@ approves nothing: cameras may differ in ways that no feature here measures.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatcert.camera import Camera, extent_of
-from splatcert.conformal.exchangeability import centred_ranks
+from splatcert.conformal.permutation import rank_sum_test
 
 Array = NDArray[np.float64]
 UNFAIR = 0.05
@@ -33,7 +33,6 @@ TINY = 1e-12
 """A camera in the centre, or looking straight down, looks neither inward nor outward."""
 DIGITS = 6
 """Decimals of radians and extents that count: smaller differences are rounding."""
-CHUNK = 256
 SIDES = {
     "elevation": ("look further down", "look further up"),
     "height": ("stand lower", "stand higher"),
@@ -128,34 +127,22 @@ class HoldoutCheck:
 def check_holdout(
     held_out: Sequence[Camera], training: Sequence[Camera], *, seed: int = 0
 ) -> HoldoutCheck | None:
-    """Compare held-out with training cameras; None where there is nothing to compare.
-
-    Each feature gives a rank sum; the largest |z| is compared with that of random relabellings:
-    p = (1 + relabellings at least as extreme) / (1 + all).
-    """
+    """Compare held-out with training cameras; None where there is nothing to compare."""
     if min(len(held_out), len(training)) < FEWEST:
         return None
     features = camera_features(held_out, training)
     if not features:
         return None
-    m, n = len(held_out), len(held_out) + len(training)
-    ranks = np.stack([centred_ranks(values) for values in features.values()], axis=1)
-    spread = np.sqrt((ranks.astype(np.float64) ** 2).sum(axis=0) * m * (n - m) / (n * (n - 1)))
-    ranks = ranks.astype(np.float64)  # sums of integers, exact below 2^53
-    z = ranks[:m].sum(axis=0) / spread
-    largest = np.abs(z).max()
-    extreme = sum(
-        int((np.abs(labels @ ranks / spread).max(axis=1) >= largest).sum())
-        for labels in _relabellings(m, n, seed)
-    )
+    m, table = len(held_out), np.stack(list(features.values()), axis=1)
+    found = rank_sum_test(table, m, permutations=PERMUTATIONS, seed=seed)
     return HoldoutCheck(
-        p_value=(1 + extreme) / (1 + PERMUTATIONS),
+        p_value=found.p_value,
         differences=tuple(
             _difference(name, float(value), features[name][:m], features[name][m:])
-            for name, value in zip(features, z, strict=True)
+            for name, value in zip(features, found.z, strict=True)
         ),
         held_out=m,
-        training=n - m,
+        training=len(training),
         seed=seed,
     )
 
@@ -189,15 +176,6 @@ def camera_features(held_out: Sequence[Camera], training: Sequence[Camera]) -> d
 
 def _angle(sine: Array) -> Array:
     return np.arcsin(sine.clip(-1, 1))
-
-
-def _relabellings(held_out: int, views: int, seed: int) -> Iterator[NDArray[np.float64]]:
-    """Random choices of held-out views as rows of zeros and ones, a few hundred at a time."""
-    generator = np.random.Generator(np.random.PCG64(seed))
-    labels = (np.arange(views) < held_out).astype(np.float64)
-    for start in range(0, PERMUTATIONS, CHUNK):
-        rows = min(CHUNK, PERMUTATIONS - start)
-        yield generator.permuted(np.tile(labels, (rows, 1)), axis=1)
 
 
 def _difference(feature: str, z: float, held_out: Array, training: Array) -> Difference:

@@ -19,6 +19,11 @@ Array = NDArray[np.float64]
 Unit = Literal["deployed", "batch"]
 PLAIN_LAMBDA_B = Fraction(1, 2)
 """Shrinkage of the shape without a predictor: halfway to a constant."""
+REACH = 4.0
+"""A raw prediction is clipped to this many times the largest one of a training view, and to the
+same part of the smallest: a linear model says nothing about views that far from its own."""
+Bounds = tuple[float, float]
+"""Smallest and largest raw prediction."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +60,12 @@ class FactorRule:
     unit: Unit
     reference: float
     """Mean raw prediction of the views that set the unit."""
+    bounds: Bounds | None = None
+    """Range that raw predictions are clipped to; None in certificates of older schemas.
+
+    It follows from training views alone. If calibration views could widen it, they would never
+    be clipped and a new view would be, and the two would no longer be exchangeable.
+    """
 
     @classmethod
     def freeze(
@@ -62,17 +73,19 @@ class FactorRule:
     ) -> FactorRule:
         """The rule for descriptors of training views [T, 24] and of the query batch [V, 24]."""
         units = FeatureUnits.from_descriptors(training)
-        raw = raw_predictions(predictor, units, training if unit == "deployed" else batch)
-        return cls(predictor, units, unit, unit_of(raw))
+        trained = raw_predictions(predictor, units, training)
+        bounds = float(trained.min()) / REACH, REACH * float(trained.max())
+        raw = trained if unit == "deployed" else raw_predictions(predictor, units, batch)
+        return cls(predictor, units, unit, unit_of(raw), bounds)
 
     @classmethod
-    def of(cls, parameters: dict[str, Any]) -> FactorRule:
+    def of(cls, parameters: dict[str, Any], bounds: Bounds | None = None) -> FactorRule:
         """The rule stored in a certificate."""
         known = from_plain(FactorParameters, parameters, "scale")
         stored = known.predictor
         predictor = None if stored is None else predictor_from_json(stored, "the stored predictor")
         units = FeatureUnits(np.array(known.feature_means), np.array(known.feature_stds))
-        return cls(predictor, units, known.unit, known.reference)
+        return cls(predictor, units, known.unit, known.reference, bounds)
 
     def parameters(self) -> dict[str, Any]:
         """The rule as plain values, for a certificate."""
@@ -106,6 +119,7 @@ class FactorRule:
     def factors(self, descriptors: Array) -> Array:
         """a_v of views with these descriptors, one per row, [n]."""
         raw = raw_predictions(self.predictor, self.units, descriptors)
+        raw = raw if self.bounds is None else raw.clip(*self.bounds)
         return np.asarray(view_factor(raw, self.reference, self.lambda_a), dtype=np.float64)
 
     def factor(self, descriptor: Array) -> float:

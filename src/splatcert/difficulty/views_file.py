@@ -27,6 +27,8 @@ MOST = 1e30
 """Largest oracle factor; sums of squares of larger ones would overflow."""
 Views = Literal["training", "held-out"]
 NUMBERS = ("descriptors", "oracle", "field_means", "pixels", "psnr")
+SHARES = 3
+"""Shares of pixels that training hardly showed; older files do not have them."""
 
 
 class ViewTableError(InputError):
@@ -51,9 +53,11 @@ class ViewTable:
     """Pixels that count, [n]."""
     psnr: NDArray[np.float64]
     """[n]; NaN where unknown."""
+    shares: NDArray[np.float64] | None = None
+    """Shares of pixels that training hardly showed, [n, 3]; None in older files."""
 
     def __post_init__(self) -> None:
-        for name in NUMBERS:
+        for name in self.stored:
             dtype = np.int64 if name == "pixels" else np.float64
             values = np.array(getattr(self, name), dtype=dtype)
             values.setflags(write=False)
@@ -61,6 +65,11 @@ class ViewTable:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @property
+    def stored(self) -> tuple[str, ...]:
+        """Names of the arrays."""
+        return NUMBERS if self.shares is None else (*NUMBERS, "shares")
 
     def rows_of(self, names: Iterable[str]) -> list[int]:
         """Rows of these views, in time linear in both."""
@@ -88,6 +97,7 @@ class ViewTable:
                 ]
             ),
             psnr=np.array([getattr(view, "psnr", np.nan) for view in views]),
+            shares=_shares(views),
         )
 
 
@@ -138,7 +148,7 @@ class SceneViews:
         }
         for role, table in self._tables():
             arrays[f"{role}_names"] = np.array(table.names, dtype=np.str_)
-            arrays |= {f"{role}_{name}": getattr(table, name) for name in NUMBERS}
+            arrays |= {f"{role}_{name}": getattr(table, name) for name in table.stored}
         write_archive(path, arrays)
 
     @classmethod
@@ -164,9 +174,10 @@ class SceneViews:
             "field_means": (n,),
             "pixels": (n,),
             "psnr": (n,),
+            "shares": (n, SHARES),
         }
-        for name, shape in expected.items():
-            found = getattr(table, name).shape
+        for name in table.stored:
+            found, shape = getattr(table, name).shape, expected[name]
             if found != shape:
                 raise ViewTableError(
                     f"{role} views of scene {self.scene}: {name} is {found}, expected {shape}"
@@ -182,6 +193,11 @@ class SceneViews:
                 f"{role} views of scene {self.scene}: oracle factors must be 0 to {MOST:g}, "
                 "and every view must have pixels"
             )
+
+
+def _shares(views: Sequence[Any]) -> NDArray[np.float64] | None:
+    rows = [view.shares for view in views]
+    return None if any(row is None for row in rows) else np.array(rows).reshape(-1, SHARES)
 
 
 def _scene_views(arrays: Mapping[str, NDArray[Any]]) -> SceneViews:
@@ -201,6 +217,7 @@ def _scene_views(arrays: Mapping[str, NDArray[Any]]) -> SceneViews:
 
 def _table(arrays: Mapping[str, NDArray[Any]], role: str) -> ViewTable:
     numbers = {name: arrays[f"{role}_{name}"] for name in NUMBERS}
+    numbers |= {name: arrays[key] for name in ("shares",) if (key := f"{role}_{name}") in arrays}
     return ViewTable(names=_texts(arrays[f"{role}_names"]), **numbers)
 
 

@@ -20,6 +20,7 @@ from splatcert.field.support import Support
 from splatcert.raster.query_maps import Traits
 from splatcert.raster.render import Backend, open_view
 from splatcert.splats.gaussians import Splats
+from splatcert.strangeness.measures import HOLE, OBLIQUE, UNSEEN
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +35,8 @@ class Query:
     """Mean of the field over all pixels."""
     descriptor: NDArray[np.float64]
     """z_v, [24]."""
+    shares: NDArray[np.float64]
+    """Shares of pixels that training hardly showed: holes, unseen, oblique, [3]."""
 
     def shape(self, lambda_b: Fraction | float) -> Tensor:
         """b~ = (1 - lambda_b) + lambda_b * b / mean(b), [H, W] (eq:shrinkage).
@@ -90,6 +93,7 @@ class FittedScene:
             field=field,
             field_mean=mean,
             descriptor=assemble(geometry, found.statistics, found.moments, self.geometry.extent),
+            shares=found.hardly_shown(HOLE, UNSEEN, OBLIQUE),
         )
 
     @cached_property

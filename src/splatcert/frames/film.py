@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
+from splatcert.conformal.boxes import Flag, width_in_words
 from splatcert.console import progress
 from splatcert.frames.ledger import Row
 from splatcert.frames.writer import HALF_WIDTH, RGB
@@ -98,12 +99,12 @@ class Film:
     def _caption(self, draw: ImageDraw.ImageDraw, row: Row) -> None:
         width, height = self.panel_size
         font, small = (ImageFont.load_default(size=size) for size in (16, 13))
-        words = f"mean half-width {255 * float(row['mean_half_width']):.1f} of 255"
-        draw.text((MARGIN, height + 9), words, fill=INK, font=font)
-        inside = row["support"] == "within"
-        support = "in distribution" if inside else "out of distribution"
-        colour = QUIET if inside else WARNING
-        draw.text((MARGIN, height + 33), support, fill=colour, font=font)
+        words = f"mean half-width {width_in_words(float(row['mean_half_width']))}"
+        says = WARNING if row["vacuous"] else INK
+        draw.text((MARGIN, height + 9), words, fill=says, font=font)
+        flag = Flag(row["support"] == "within")
+        colour = QUIET if flag.inside else WARNING
+        draw.text((MARGIN, height + 33), flag.word, fill=colour, font=font)
         if width > 460:
             name = (width - MARGIN, height + 11)
             draw.text(name, str(row["name"])[-32:], fill=QUIET, font=small, anchor="ra")

@@ -3,15 +3,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
+from splatcert.certificate.certificate import Certificate
 from splatcert.certificate.family import is_family
 from splatcert.certificate.store import is_certificate
 from splatcert.deploy import open_certificate
 from splatcert.errors import OptionError
 from splatcert.frames.choose_cameras import FILM_FPS, Choice, Pool, choose, is_named, resized
+from splatcert.frames.ledger import Row
 from splatcert.frames.writer import CertifiedFrames, FrameWriter, ModelFrames, require_exr
 from splatcert.raster.placement import chosen_background, load_for_scene
 from splatcert.raster.render import Backend
@@ -19,6 +23,7 @@ from splatcert.report.colours import WidthScale
 from splatcert.report.summary import guarantee_words, path_guarantee
 from splatcert.scene.load import load_scene
 from splatcert.splats.files import load_splats
+from splatcert.strangeness.comparison import CameraComparison
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +54,21 @@ class Job:
     """What is rendered, in labelled lines."""
     scale: WidthScale | None
     """Colours of the half-width; None for a plain model."""
+    certificate: Certificate | None = None
+    """The certificate whose boxes are drawn; None for a plain model."""
+
+    @property
+    def false_alarms(self) -> Fraction | None:
+        """The flag's rate of false alarms, where it is known."""
+        limit = None if self.certificate is None else self.certificate.record.strangeness
+        return None if limit is None else limit.rate
+
+    def comparison(self, rows: Sequence[Row]) -> CameraComparison | None:
+        """Whether the cameras of finished frames differ from the calibration views."""
+        if self.certificate is None:
+            return None
+        cameras = [self.choice.cameras[row["name"]] for row in rows]
+        return self.certificate.compare(cameras, [row["descriptor"] for row in rows])
 
 
 def frame_job(asked: FrameRequest) -> Job:
@@ -84,7 +104,7 @@ def _certified_job(asked: FrameRequest) -> Job:
         ),
     }
     writer = CertifiedFrames(certificate=certificate, scale=scale, maps=maps)
-    return Job(writer, replace(chosen, cameras=cameras), words, scale)
+    return Job(writer, replace(chosen, cameras=cameras), words, scale, certificate)
 
 
 def _model_job(asked: FrameRequest) -> Job:

@@ -64,7 +64,7 @@ def write_tables(folder: Path, rows: Sequence[Row]) -> list[Path]:
     whole, sheet = folder / "frames.json", folder / "frames.csv"
     write_text_whole(whole, json.dumps(list(rows), indent=1) + "\n")
     text = io.StringIO()
-    names = [name for name in rows[0] if name not in ("files", "reasons")]
+    names = [name for name in rows[0] if name not in ("files", "reasons", "descriptor")]
     names += ["reasons"] if "reasons" in rows[0] else []
     writer = csv.DictWriter(text, names, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()

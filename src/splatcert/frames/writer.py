@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -109,7 +110,7 @@ def float_maps(boxes: Boxes) -> dict[str, Floats]:
 
 
 def row_of(name: str, camera: Camera, boxes: Boxes) -> Row:
-    """The numbers of one frame."""
+    """The numbers of one frame; vacuous boxes count as unbounded, because they say as little."""
     flag = boxes.flag or Flag(True)
     return to_plain(
         {
@@ -117,10 +118,12 @@ def row_of(name: str, camera: Camera, boxes: Boxes) -> Row:
             "width": camera.width,
             "height": camera.height,
             "view_factor": boxes.view_factor,
-            "mean_half_width": float(boxes.half_width.double().mean()),
+            "mean_half_width": inf if boxes.is_vacuous else float(boxes.half_width.double().mean()),
+            "vacuous": boxes.is_vacuous,
             "threshold": boxes.threshold,
             "support": "within" if flag.inside else "out",
             "reasons": flag.reasons,
+            "descriptor": None if boxes.descriptor is None else boxes.descriptor.tolist(),
         }
     )
 

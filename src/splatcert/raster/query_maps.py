@@ -13,7 +13,9 @@ from fractions import Fraction
 from functools import cached_property
 from math import pi
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import normalize
 
@@ -77,6 +79,12 @@ class QueryMaps:
     def opacity(self) -> Tensor:
         """Alpha, [H, W]."""
         return self.maps[MAPS.index("opacity")]
+
+    def hardly_shown(self, alpha: float, exposure: float, angle: float) -> NDArray[np.float64]:
+        """Shares of pixels below an opacity, below a log exposure, beyond an angle, [3]."""
+        opacity, _, seen, off, _ = self.maps
+        beyond = (opacity < alpha, seen < exposure, off > angle)
+        return np.array([float(part.double().mean()) for part in beyond])
 
 
 def support_angle(direction: Tensor, means: Tensor, camera: Camera) -> Tensor:

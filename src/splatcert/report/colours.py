@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from PIL import Image, ImageDraw, ImageFont
 
+from splatcert.conformal.boxes import VACUOUS
 from splatcert.storage.png import INK, PAPER
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ STEPS = 64
 """Colours of the scale: finer than the eye, and few enough to compress well."""
 TOPS = (8, 16, 32, 48, 64, 96, 128, 192, 255)
 """Ends of scales, in 8-bit units; few, so that reports of similar scenes share one."""
+GREY = (120, 120, 132)
+"""A grey that the palette does not contain, for vacuous and unbounded boxes."""
 WIDEST = 3.0
 """Multiple of the median half-width up to which pixels get colours of their own."""
 BAR_HEIGHT, BAR_WIDTH, FONT_SIZE = 12, 256, 13
@@ -52,6 +55,12 @@ _TO_RGB = np.array([[4.0767416621, -3.3077115913, 0.2309699292],
 def palette() -> Pixels:
     """The scale's colours from narrow to wide, sRGB, [STEPS, 3]."""
     return np.round(255 * _to_srgb(_even_path(STEPS))).astype(np.uint8)
+
+
+@cache
+def shown_colours() -> Pixels:
+    """The palette, and grey for half-widths that say nothing, [STEPS + 1, 3]."""
+    return np.vstack([palette(), np.array([GREY], dtype=np.uint8)])
 
 
 @dataclass(frozen=True)
@@ -82,16 +91,20 @@ class WidthScale:
 
     def colours(self, half_width: ArrayLike) -> Pixels:
         """Half-widths of any shape as colours, [..., 3]."""
-        return palette()[self.indices(half_width)]
+        return shown_colours()[self.indices(half_width)]
 
     def indices(self, half_width: ArrayLike) -> Pixels:
-        """Index of each half-width in the palette; wider ones get the last colour."""
-        share = np.asarray(half_width, dtype=np.float64) * 255 / self.top
-        return np.clip(share * STEPS, 0, STEPS - 1).astype(np.uint8)
+        """Index of each half-width in `shown_colours`: wide ones get the last of the palette.
+
+        A half-width above the range of colours says nothing and gets grey.
+        """
+        values = np.asarray(half_width, dtype=np.float64)
+        places = np.clip(values * 255 / self.top * STEPS, 0, STEPS - 1).astype(np.uint8)
+        return np.where(values > VACUOUS, np.uint8(STEPS), places)
 
     def css(self, half_width: float) -> str:
         """The colour of one half-width, for a page."""
-        return "#" + bytes(palette()[int(self.indices(half_width))]).hex()
+        return "#" + bytes(shown_colours()[int(self.indices(half_width))]).hex()
 
     def ticks(self) -> list[tuple[float, str]]:
         """Positions along the bar, 0 to 1, and their labels."""

@@ -8,16 +8,18 @@ import math
 from scipy.stats import beta as beta_distribution
 
 from splatcert.certificate.certificate import Certificate
-from splatcert.certificate.diagnostics import DOUBTFUL, SIZE_SLACK
+from splatcert.certificate.diagnostics import SIZE_SLACK, UNEVEN
 from splatcert.certificate.hashes import has_known_origin
 from splatcert.certificate.history import history_words
 from splatcert.certificate.record import UnseenBy
-from splatcert.conformal.calibrate import ordinal, shortfall
-from splatcert.conformal.levels import in_percent
+from splatcert.certificate.regions import regions_of
+from splatcert.conformal.calibrate import ordinal, shortfall, state_flag
+from splatcert.conformal.levels import in_percent, rounded_up_percent
 from splatcert.conformal.ranks import views_needed
 from splatcert.difficulty.holdout_check import UNFAIR
-from splatcert.report.content import Condition, Mark, percent, plural
+from splatcert.report.content import Condition, Mark, percent, plural, plus_minus
 from splatcert.report.summary import earlier_use
+from splatcert.strangeness.measures import COMPONENTS
 
 UNLUCKY = 0.1
 """Share of draws of calibration views that give less than the coverage named."""
@@ -41,14 +43,15 @@ def conditions_of(certificate: Certificate) -> tuple[Condition, ...]:
     """All conditions, the one that nobody can check first."""
     return (
         _alike(certificate),
-        _exchangeability(certificate),
+        _evenness(certificate),
+        *_regions(certificate),
         *_fair_sample(certificate),
         _enough_views(certificate),
         _unseen(certificate),
         _labels(certificate),
         *_history(certificate),
         _pixels(certificate),
-        _support(certificate),
+        _flag(certificate),
         *_batch(certificate),
         *_predictor(certificate),
     )
@@ -65,31 +68,57 @@ def _alike(certificate: Certificate) -> Condition:
     )
 
 
-def _exchangeability(certificate: Certificate) -> Condition:
-    test = certificate.record.exchangeability
+def _evenness(certificate: Certificate) -> Condition:
+    test = certificate.record.evenness
     tested = plural(test.views, "view")
     if certificate.record.promise.path is not None:
         tested = f"{test.views} stretches"
-    rejected = test.p_value < DOUBTFUL
+    uneven = test.p_value < UNEVEN
     found = (
-        "The scores drift along the capture or cluster in space, so parts of the capture are "
-        "harder than others. Coverage may be lower there: do not rely on the guarantee for a "
-        "camera path that stays in one region."
-        if rejected
-        else "The test found no drift along the capture and no clusters in space. This is no "
-        "evidence against exchangeability; it is not proof of it."
+        "Scores drift along the capture, or neighbouring cameras have similar ones. Coverage may "
+        "differ between regions: on a camera path that stays in one region it may be above or "
+        f"below {in_percent(1 - certificate.alpha)}. The guarantee is unaffected, because it "
+        "averages over views like all the calibration views."
+        if uneven
+        else "The test found no drift along the capture and no clusters in space. It cannot show "
+        "that there are none."
     )
     return Condition(
-        mark="attention" if rejected else "neutral",
-        title="Calibration scores depend on where or when a photo was taken"
-        if rejected
-        else "No evidence that calibration scores depend on place or order",
+        mark="attention" if uneven else "neutral",
+        title="Difficulty differs across the capture"
+        if uneven
+        else "No sign that difficulty differs across the capture",
         words=f"{found} Permutation test over {tested}: p = {test.p_value:.2g} "
-        f"for all statistics together; values below {DOUBTFUL} are flagged.",
+        f"for all statistics together; values below {UNEVEN} are pointed out.",
         columns=("tested against", "statistic", "value", "p alone"),
         rows=tuple(
             (one.coordinate, one.statistic, f"{one.value:+.2f}", f"{one.p_value:.2g}")
             for one in test.findings
+        ),
+    )
+
+
+def _regions(certificate: Certificate) -> tuple[Condition, ...]:
+    regions = regions_of(certificate)
+    if not regions:
+        return ()
+    return (
+        Condition(
+            mark="neutral",
+            title="Coverage by region",
+            words="Calibration views are grouped by the places of their cameras. Each view is left "
+            "out in turn and compared with the threshold of the others. Few views per region give "
+            "a rough picture; the guarantee is about all of them together.",
+            columns=("region around", "views covered", "half-width given", "half-width needed"),
+            rows=tuple(
+                (
+                    one.around,
+                    f"{one.covered} of {one.views}",
+                    plus_minus(one.half_width),
+                    plus_minus(one.needed),
+                )
+                for one in regions
+            ),
         ),
     )
 
@@ -173,27 +202,55 @@ def _pixels(certificate: Certificate) -> Condition:
     return Condition(mark="yours", title=title, words=words)
 
 
+def _flag(certificate: Certificate) -> Condition:
+    limit = certificate.record.strangeness
+    if limit is None:
+        return _support(certificate)
+    views, allowed = plural(limit.views, "calibration view"), limit.allowed()
+    return Condition(
+        mark="neutral",
+        title="Cameras unlike the calibration views are flagged",
+        words="The strangeness of a camera is the largest of seven numbers, in units of the "
+        f"training views. A camera is flagged if it is stranger than the {ordinal(limit.rank)} "
+        f"least strange of {views}. A view like them is flagged with probability at most "
+        f"{rounded_up_percent(limit.rate)}. A camera that is not flagged may still differ in "
+        f"other ways. {state_flag(certificate.alpha, limit.rate)}",
+        columns=("a camera is flagged if this exceeds its limit", "limit"),
+        rows=tuple(
+            (component.meaning, _limit_words(component.name, float(most)))
+            for component, most in zip(COMPONENTS, allowed, strict=True)
+        ),
+    )
+
+
+def _limit_words(name: str, most: float) -> str:
+    if name in ("holes", "unseen", "oblique"):
+        return percent(most)
+    if name == "pose":
+        return f"{most:.2f} (extents and radians)"
+    return f"{math.exp(most):.2f} times"
+
+
 def _support(certificate: Certificate) -> Condition:
+    """The limits of certificates of schemas 2 and 3."""
     limits, views = certificate.record.support, len(certificate.record.calibration)
+    assert limits is not None
     fewest, most = limits.pixels
     size = f"{fewest:,}" if fewest == most else f"{fewest:,} to {most:,}"
     return Condition(
-        mark="ok",
-        title="Cameras that leave the captured region are flagged",
-        words="A new camera is flagged as out of distribution when it exceeds a limit that "
-        f"all {views} calibration views keep. Each of the first three limits flags an "
-        f"exchangeable view with probability at most 1/{views + 1}.",
+        mark="neutral",
+        title="Cameras beyond the calibration views are flagged",
+        words=f"A camera is flagged if it exceeds a limit that all {views} calibration views "
+        f"keep. Each of the first three flags a view like them with probability at most "
+        f"1/{views + 1}. Turned and zoomed cameras may pass: certify again for a sharper flag. "
+        f"{state_flag(certificate.alpha, None)}",
         columns=("a camera is flagged if", "limit"),
         rows=(
             (
-                "the mean angle between it and the directions its surfaces were photographed "
-                "from is larger than",
+                "the mean angle to the directions of training is larger than",
                 f"{math.degrees(limits.angle):.1f}°",
             ),
-            (
-                "the mean log exposure of its surfaces in training photos is smaller than",
-                f"{limits.exposure:.2f}",
-            ),
+            ("the mean log exposure of its surfaces is smaller than", f"{limits.exposure:.2f}"),
             (
                 "its distance to the nearest training camera is larger than",
                 f"{limits.distance:.3f} scene extents",

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from splatcert.certificate.promise import PromiseRecord
 from splatcert.certificate.record import Guarantee
+from splatcert.conformal.boxes import VACUOUS, width_in_words
 from splatcert.report.pictures import ViewPicture
 from splatcert.verification.checks import Check
 
@@ -155,17 +156,31 @@ def percent(share: float) -> str:
 
 def width(value: float) -> str:
     """A half-width in both units: ±29.8 of 255 (0.117)."""
+    if value > VACUOUS:
+        return width_in_words(value)
     return f"±{of_255(value)} of 255 ({of_one(value)})"
+
+
+def plus_minus(value: float) -> str:
+    """A half-width in 8-bit units with its sign."""
+    return of_255(value) if value > VACUOUS else f"±{of_255(value)}"
 
 
 def of_255(value: float) -> str:
     """A half-width in 8-bit units."""
-    return "∞" if math.isinf(value) else f"{255 * value:.1f}"
+    return _no_number(value) or f"{255 * value:.1f}"
 
 
 def of_one(value: float) -> str:
     """A half-width on the colour range 0 to 1."""
-    return "∞" if math.isinf(value) else f"{value:.3f}"
+    return _no_number(value) or f"{value:.3f}"
+
+
+def _no_number(value: float) -> str:
+    """What stands for a half-width that says nothing; empty for any other."""
+    if value > VACUOUS:
+        return "∞" if math.isinf(value) else "vacuous"
+    return ""
 
 
 def plural(count: int, noun: str) -> str:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from splatcert.certificate.certificate import Certificate
 from splatcert.difficulty.descriptor import FEATURE_NAMES
-from splatcert.report.content import NextPhoto, NextPhotos, of_255
+from splatcert.report.content import NextPhoto, NextPhotos, plus_minus
 
 Array = NDArray[np.float64]
 PLACES = 5
@@ -28,7 +28,7 @@ def next_photos(certificate: Certificate) -> NextPhotos:
     for row in np.argsort(-needed, kind="stable")[:PLACES]:
         view = record.calibration[row]
         x, y, z = view.camera.centre.tolist()
-        cells = (view.name, f"±{of_255(float(needed[row]))}", _reason(described[row], typical))
+        cells = (view.name, plus_minus(float(needed[row])), _reason(described[row], typical))
         photos.append(NextPhoto(cells, (x, y, z)))
     return NextPhotos(COLUMNS, tuple(photos))
 

@@ -24,7 +24,15 @@ from splatcert.conformal.levels import in_percent
 from splatcert.conformal.ranks import rank_correlation
 from splatcert.report import charts
 from splatcert.report.colours import STEPS, WidthScale, palette
-from splatcert.report.content import ReportContent, of_255, of_one, percent, plural, width
+from splatcert.report.content import (
+    ReportContent,
+    of_255,
+    of_one,
+    percent,
+    plural,
+    plus_minus,
+    width,
+)
 from splatcert.report.pictures import Panel, ViewPicture, error_panel, panels
 from splatcert.storage.whole import write_text_whole
 
@@ -70,7 +78,12 @@ def render_page(report: ReportContent) -> str:
         lstrip_blocks=True,
     )
     pages.filters.update(
-        percent=percent, width=width, of_255=of_255, of_one=of_one, level=in_percent
+        percent=percent,
+        width=width,
+        of_255=of_255,
+        of_one=of_one,
+        plus_minus=plus_minus,
+        level=in_percent,
     )
     pages.globals.update(plural=plural, ordinal=ordinal)
     script = (HERE / "page.js").read_text(encoding="utf-8")

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from splatcert.report.colours import STEPS, WidthScale, palette
+from splatcert.conformal.boxes import VACUOUS, width_in_words
+from splatcert.report.colours import WidthScale, shown_colours
 from splatcert.storage.png import to_pixels
 
 Map = NDArray[np.float32]
@@ -99,7 +100,9 @@ def _panel(view: ViewPicture, kind: str, alt: str, *layers: str) -> Panel:
 
 
 def _in_words(values: Map) -> str:
-    low, high = 255 * np.quantile(values, (0.05, 0.95))
+    if values.mean() > VACUOUS:
+        return width_in_words(float(values.mean()))
+    low, high = 255 * np.quantile(values, (0.05, 0.95)).clip(max=VACUOUS)
     most = f"nine pixels in ten between {low:.0f} and {high:.0f}"
     return f"mean {255 * values.mean():.0f} of 255, {most}"
 
@@ -135,7 +138,8 @@ def faded(colour: NDArray[Any]) -> str:
 def width_png(values: Map, scale: WidthScale) -> str:
     """A map in the colours of the scale, as the data URL of a lossless PNG."""
     image = Image.fromarray(scale.indices(values), mode="P")
-    image.putpalette(palette().tobytes() + bytes(3 * (256 - STEPS)))
+    colours = shown_colours()
+    image.putpalette(colours.tobytes() + bytes(3 * (256 - len(colours))))
     return _address(image, "png", optimize=True)
 
 

@@ -7,13 +7,15 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from splatcert.certificate.diagnostics import CERTIFIED, CONSTANT, DOUBTFUL, too_few_to_split
+from splatcert.certificate.diagnostics import CERTIFIED, CONSTANT, UNEVEN, too_few_to_split
 from splatcert.certificate.hashes import has_known_origin
 from splatcert.certificate.history import history_words
 from splatcert.certificate.promise import path_words
 from splatcert.certificate.record import SCHEMA
+from splatcert.certificate.regions import regions_of
+from splatcert.conformal.boxes import VACUOUS, width_in_words
 from splatcert.conformal.calibrate import shortfall
-from splatcert.conformal.levels import in_percent
+from splatcert.conformal.levels import in_percent, rounded_up_percent
 from splatcert.conformal.ranks import ceil_rank
 from splatcert.errors import listed
 from splatcert.report.content import of_255, percent, plural
@@ -73,10 +75,23 @@ def detail_lines(certificate: Certificate) -> dict[str, str]:
         f"{record.field.training_psnr:.1f} dB",
         "Scale": scale_words(certificate),
         "Calibration": record.promise.calibration(certificate.alpha, record.guarantee.views),
-        "Test": f"permutation of scores: {record.exchangeability.in_words()}",
+        "Evenness": f"permutation of scores: {record.evenness.in_words()}",
+        "Flag": flag_words(certificate),
         "Savings": _savings(certificate),
     }
     return {label: text for label, text in rows.items() if text}
+
+
+def flag_words(certificate: Certificate) -> str:
+    """How often a view like the calibration views is flagged; empty for older certificates."""
+    limit = certificate.record.strangeness
+    if limit is None:
+        return ""
+    return (
+        f"a camera is flagged above strangeness {limit.limit:.2f}; views like the "
+        f"{limit.views} calibration views are flagged at most {rounded_up_percent(limit.rate)} of "
+        "the time"
+    )
 
 
 def guarantee_words(certificate: Certificate) -> str:
@@ -215,30 +230,34 @@ def width_words(certificate: Certificate) -> str:
     """How wide the boxes are; nothing where they are unbounded."""
     if shortfall(certificate.record.guarantee.views, certificate.alpha):
         return ""
-    widths = [255 * certificate.threshold * v.factor for v in certificate.record.calibration]
+    widths = [certificate.threshold * v.factor for v in certificate.record.calibration]
     mean, least, most = sum(widths) / len(widths), min(widths), max(widths)
+    if mean > VACUOUS:
+        return width_in_words(mean)
     if least == most:
-        return f"{mean:.1f} of 255 on average, the same in every view"
-    return f"{mean:.1f} of 255 on average ({least:.1f} to {most:.1f} across calibration views)"
+        return f"{width_in_words(mean)} on average, the same in every view"
+    across = f"{255 * least:.1f} to {255 * min(most, VACUOUS):.1f} across calibration views"
+    return f"{width_in_words(mean)} on average ({across})"
 
 
-def exchangeability_words(certificate: Certificate) -> str:
-    """What the permutation test found about the one assumption."""
-    test = certificate.record.exchangeability
-    if test.p_value < DOUBTFUL:
-        return (
-            "Coverage may differ between regions of this capture "
-            f"(permutation test: p = {test.p_value:.2g}; see the report)."
-        )
+def evenness_words(certificate: Certificate) -> str:
+    """Whether difficulty is even across the capture, with the regions that differ most."""
+    test, regions = certificate.record.evenness, regions_of(certificate)
+    if test.p_value >= UNEVEN:
+        return f"No sign that difficulty differs across the capture (p = {test.p_value:.2g})."
+    if not regions:
+        return f"Coverage may differ between regions of this capture (p = {test.p_value:.2g})."
+    easy, hard = (pick(regions, key=lambda one: one.needed) for pick in (min, max))
     return (
-        "A permutation test on capture order and pose found no evidence against "
-        f"exchangeability (p = {test.p_value:.2g})."
+        f"Coverage may differ between regions of this capture (p = {test.p_value:.2g}): views "
+        f"around {hard.around} needed {width_in_words(hard.needed)}, views around {easy.around} "
+        f"{width_in_words(easy.needed)}. The report lists all {len(regions)} regions."
     )
 
 
 def _holdout_rows(certificate: Certificate) -> dict[str, str]:
     """The notes; a hold-out that is no fair sample gets a row of its own."""
-    notes, check = exchangeability_words(certificate), certificate.holdout_check
+    notes, check = evenness_words(certificate), certificate.holdout_check
     if check is None:
         return {"Notes": notes}
     if check.flagged:

@@ -39,8 +39,8 @@ class PaperScale(Scale):
 
     def stored_rule(self, record: ScaleRecord) -> Rule:
         """The rule stored in a certificate."""
-        return _rule(FactorRule.of(record.parameters))
+        return _rule(FactorRule.of(record.parameters, record.bounds))
 
 
 def _rule(rule: FactorRule) -> Rule:
-    return Rule(rule.lambda_b, rule.factor_of, rule.parameters(), rule.batch_only)
+    return Rule(rule.lambda_b, rule.factor_of, rule.parameters(), rule.batch_only, rule.bounds)

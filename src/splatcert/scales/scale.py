@@ -74,6 +74,8 @@ class Rule:
     """The entries that a certificate stores, in plain values."""
     batch_only: bool = False
     """Whether only views of the query batch are covered."""
+    bounds: tuple[float, float] | None = None
+    """Range that predictions of a new view are clipped to."""
 
 
 class Scale(ABC):
@@ -163,6 +165,7 @@ class FittedScale:
                 factor=rule.factor_of(query),
                 descriptor=query.descriptor,
                 field_mean=query.field_mean,
+                shares=query.shares,
             )
             for view, (query, digest) in looks
         }
@@ -197,6 +200,7 @@ class FrozenScale:
             shape=self.rule.lambda_b,
             holes=self.scale.holes,
             batch_only=self.rule.batch_only,
+            bounds=self.rule.bounds,
             parameters=self.rule.parameters,
         )
 

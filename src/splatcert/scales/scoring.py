@@ -65,7 +65,7 @@ def score_view(
 ) -> CalibrationRecord:
     """R_v of one calibration view; its label is used only here."""
     numbers, score = measure(view, scaled, betas, beta)
-    entries = (*entries_of(QueryRecord), "descriptor", "field_mean")
+    entries = (*entries_of(QueryRecord), "descriptor", "field_mean", "shares")
     return CalibrationRecord(
         **{name: getattr(frozen, name) for name in entries},
         image=label_hash(view),

@@ -88,6 +88,7 @@ def study(
         known: dict[str, Any] = {
             "descriptor": query.descriptor,
             "field_mean": query.field_mean,
+            "shares": query.shares,
         }
         if not view.has_mask or bool(view.mask().any()):
             known |= measure(view, query, side.betas)[0]._asdict()

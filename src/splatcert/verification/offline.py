@@ -11,20 +11,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from splatcert.camera import camera_hash, extent_of
 from splatcert.certificate.diagnostics import (
     SupportLimits,
     estimate_by_splits,
-    exchangeability_test,
+    evenness_test,
 )
 from splatcert.certificate.hashes import seal_of
 from splatcert.certificate.history import history_words
 from splatcert.certificate.issue import counted_pixels, view_marks
+from splatcert.certificate.sights import strangeness_limit
 from splatcert.certificate.store import FIELD, VIEWS, Stored, read_content, read_parts
 from splatcert.conformal.levels import parse_level
 from splatcert.errors import InputError, listed
-from splatcert.storage.schema import to_plain
 from splatcert.storage.whole import file_hash
 from splatcert.verification.checks import (
     Check,
@@ -166,14 +167,10 @@ def _diagnostics(stored: Stored) -> str:
         view.name: view.camera
         for view in (*record.training, *record.calibration, *record.unlabelled)
     }
-    rows = views.held_out.rows_of(stored.scores)
-    limits = SupportLimits.of(views.held_out.descriptors[rows], [cameras[n] for n in stored.scores])
-    check(to_plain(limits) == to_plain(record.support), "the support limits do not match")
-    ranked = record.promise.scores(stored.scores)
-    test = exchangeability_test(ranked, cameras, record.config.seed)
-    check(
-        test.p_value == record.exchangeability.p_value, f"the recomputed p-value is {test.p_value}"
-    )
+    stored_limits = record.support if record.strangeness is None else record.strangeness
+    check(alike_records(_limits(stored), stored_limits), "the limits of the flag do not match")
+    test = evenness_test(record.promise.scores(stored.scores), cameras, record.config.seed)
+    check(test.p_value == record.evenness.p_value, f"the recomputed p-value is {test.p_value}")
     splits = estimate_by_splits(
         views,
         stored.factors,
@@ -184,7 +181,18 @@ def _diagnostics(stored: Stored) -> str:
     )
     splits = splits if record.promise.is_plain else None
     check(alike_records(splits, record.splits), "the split estimates do not match")
-    return f"support limits, exchangeability (p = {test.p_value:.2g}) and split estimates agree"
+    return f"limits of the flag, evenness (p = {test.p_value:.2g}) and split estimates agree"
+
+
+def _limits(stored: Stored) -> Any:
+    """The limits of the flag, computed again."""
+    record, views = stored.record, stored.views
+    if record.strangeness is not None:
+        extent = record.scene.extent
+        return strangeness_limit(record.scale, record.training, record.calibration, views, extent)
+    rows = views.held_out.rows_of(stored.scores)
+    cameras = [view.camera for view in record.calibration]
+    return SupportLimits.of(views.held_out.descriptors[rows], cameras)
 
 
 QUESTIONS: dict[str, Callable[[Stored], str]] = {

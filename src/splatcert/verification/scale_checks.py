@@ -11,6 +11,7 @@ from splatcert.difficulty.origin import shipped_name
 from splatcert.difficulty.rule import FactorRule
 from splatcert.verification.checks import (
     NotCheckable,
+    alike_records,
     check,
     close,
 )
@@ -32,7 +33,7 @@ def check_scale(stored: Stored) -> str:
     record, views = stored.record, stored.views
     if record.scale.name != "paper":
         return _other_scale(stored)
-    rule = FactorRule.of(record.scale.parameters)
+    rule = FactorRule.of(record.scale.parameters, record.scale.bounds)
     again = FactorRule.freeze(
         rule.predictor, views.training.descriptors, views.held_out.descriptors, rule.unit
     )
@@ -40,6 +41,10 @@ def check_scale(stored: Stored) -> str:
         again.parameters() == record.scale.parameters
         and (again.lambda_b, again.batch_only) == (record.scale.shape, record.scale.batch_only),
         "units, reference or shrinkage do not follow from the descriptors and the predictor",
+    )
+    check(
+        record.strangeness is None or alike_records(again.bounds, record.scale.bounds),
+        "the range of predictions does not follow from the training views",
     )
     check(rule.unit == record.config.unit, "the unit does not match the settings")
     rows = zip(views.held_out.names, views.held_out.descriptors, strict=True)

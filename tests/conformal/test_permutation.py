@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, rankdata
 
 from splatcert.conformal import permutation_test
-from splatcert.conformal.exchangeability import ExchangeabilityError, centred_ranks
+from splatcert.conformal.permutation import PermutationError, centred_ranks
 
 
 def orbit(views):
@@ -139,5 +139,5 @@ def test_it_speaks_in_one_line():
     ],
 )
 def test_what_cannot_be_tested_is_refused(scores, coordinates, message):
-    with pytest.raises(ExchangeabilityError, match=message):
+    with pytest.raises(PermutationError, match=message):
         permutation_test(scores, coordinates)

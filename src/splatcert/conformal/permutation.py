@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Test whether the calibration scores depend on the order and place of the views.
+"""Permutation tests: is difficulty even across a capture, do two groups of views differ?
 
-The guarantee assumes that a new view is exchangeable with the calibration views. That
-cannot be proved from the scores, but they can provide evidence against it. If scores drift
-along the capture, or neighbouring cameras have similar ones, then the views of one stretch
-or one corner differ from the rest. The guarantee is an average over views like all the
-calibration views, and says little about a new path that stays in such a corner.
+`permutation_test` asks whether scores depend on the order and place of their views. If they
+drift along the capture, or neighbouring cameras have similar ones, some regions are harder than
+others. That violates nothing: cameras drawn at random in a room with one hard corner are
+exchangeable. It means that coverage differs between regions, so a path that stays in one of
+them may be covered more or less often than the average view.
 
-Under the null hypothesis every assignment of the scores to the views is equally likely.
+`rank_sum_test` asks whether two groups of views differ in any of several features.
+
+Under the null hypothesis every assignment of scores or groups to views is equally likely.
 Statistics are computed from integer ranks: outliers do not dominate, and two assignments
-that tie do so exactly.
+that tie do so exactly. A large p-value approves nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ _CHUNK = 256
 _Ranks = NDArray[np.int64]
 
 
-class ExchangeabilityError(InputError):
+class PermutationError(InputError):
     """Scores or coordinates that cannot be tested."""
 
 
@@ -57,7 +59,7 @@ class PermutationTest:
 
     @property
     def strongest(self) -> Finding:
-        """The statistic with the strongest evidence against exchangeability."""
+        """The statistic with the strongest evidence of a dependence."""
         return min(self.findings, key=lambda finding: finding.p_value)
 
     def in_words(self) -> str:
@@ -90,9 +92,9 @@ def permutation_test(
     """
     known = np.asarray(scores, dtype=np.float64)
     if known.ndim != 1 or not known.size or np.isnan(known).any():
-        raise ExchangeabilityError("scores must be one number per view, none of them NaN")
+        raise PermutationError("scores must be one number per view, none of them NaN")
     if permutations < 1 or not coordinates:
-        raise ExchangeabilityError("a test requires at least one permutation and one coordinate")
+        raise PermutationError("a test requires at least one permutation and one coordinate")
     statistics = [
         statistic
         for name, values in coordinates.items()
@@ -126,6 +128,48 @@ def permutation_test(
     )
 
 
+@dataclass(frozen=True, eq=False)
+class RankSums:
+    """The outcome of `rank_sum_test`."""
+
+    p_value: float
+    """One p-value that allows for all features having been tried."""
+    z: NDArray[np.float64]
+    """Standardised rank sum of the first group in each feature; positive where it is larger."""
+
+
+def rank_sum_test(
+    features: NDArray[np.float64], first: int, *, permutations: int, seed: int
+) -> RankSums:
+    """Compare the first rows of features [n, k] with the rest; every feature must vary.
+
+    Each feature gives a rank sum; the largest |z| is compared with that of random relabellings:
+    p = (1 + relabellings at least as extreme) / (1 + all).
+    """
+    n = len(features)
+    # Sums of integers, exact below 2^53.
+    ranks = np.stack([centred_ranks(column) for column in features.T], axis=1).astype(np.float64)
+    spread = np.sqrt((ranks**2).sum(axis=0) * first * (n - first) / (n * (n - 1)))
+    z = ranks[:first].sum(axis=0) / spread
+    largest = np.abs(z).max()
+    extreme = sum(
+        int((np.abs(labels @ ranks / spread).max(axis=1) >= largest).sum())
+        for labels in _relabellings(first, n, permutations, seed)
+    )
+    return RankSums((1 + extreme) / (1 + permutations), z)
+
+
+def _relabellings(
+    first: int, views: int, permutations: int, seed: int
+) -> Iterator[NDArray[np.float64]]:
+    """Random choices of the first group as rows of zeros and ones, a few hundred at a time."""
+    generator = np.random.Generator(np.random.PCG64(seed))
+    labels = (np.arange(views) < first).astype(np.float64)
+    for start in range(0, permutations, _CHUNK):
+        rows = min(_CHUNK, permutations - start)
+        yield generator.permuted(np.tile(labels, (rows, 1)), axis=1)
+
+
 def centred_ranks(scores: NDArray[np.float64]) -> _Ranks:
     """Twice the mid-rank of each score minus its mean: integers that sum to zero."""
     ordered = np.sort(scores)
@@ -151,12 +195,12 @@ class _Statistic:
 
 def _statistics(name: str, coordinate: NDArray[np.float64], views: int) -> list[_Statistic]:
     if coordinate.ndim not in (1, 2) or len(coordinate) != views:
-        raise ExchangeabilityError(
+        raise PermutationError(
             f"coordinate {name!r} must have a row for each of {views} views, "
             f"[m] or [m, d], got {coordinate.shape}"
         )
     if not np.isfinite(coordinate).all():
-        raise ExchangeabilityError(f"coordinate {name!r} must be finite")
+        raise PermutationError(f"coordinate {name!r} must be finite")
     if coordinate.ndim == 1:
         return _along_an_order(name, np.argsort(coordinate, kind="stable"))
     return _around_places(name, _nearest(coordinate))
