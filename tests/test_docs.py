@@ -117,3 +117,12 @@ def test_the_viewer_is_as_fast_as_was_measured():
     }
     for row, name in named.items():
         assert f"| {row} | {measured[name]['frames_per_second_median']:.1f} |" in page
+
+
+def test_the_table_of_file_formats_is_what_was_measured():
+    rows = json.loads((ROOT / "benchmarks/results/file_formats.json").read_text())["rows"]
+    page = (ROOT / "docs/formats.md").read_text(encoding="utf-8")
+    for row in rows:
+        size, quality = f"{row['bytes'] / 1e6:.2f} MB", f"{row['psnr']:.2f} dB"
+        cells = (f"`{row['file']}`", row["written_by"], size, quality, f"{row['half_width']:.4f}")
+        assert f"| {' | '.join(cells)} |" in page

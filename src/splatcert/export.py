@@ -7,7 +7,7 @@ import ast
 import math
 import operator
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
@@ -18,11 +18,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from splatcert.camera import Camera
 from splatcert.certificate.certificate import Certificate
 from splatcert.difficulty.factor import shrink
 from splatcert.errors import InputError
 from splatcert.field.sightings import Sightings
 from splatcert.progress import Progress, quiet
+from splatcert.scene.camera_paths import Layout
 from splatcert.splats.gaussians import Splats
 from splatcert.splats.harmonics import SH_CONSTANT, basis
 
@@ -107,6 +109,51 @@ def with_colours(splats: Splats, colours: Tensor) -> Splats:
     sh = torch.zeros_like(splats.sh)
     sh[:, 0] = (colours.to(sh) - 0.5) / SH_CONSTANT
     return replace(splats, sh=sh)
+
+
+class OrbitError(InputError):
+    """Calibration cameras that do not stand around anything."""
+
+
+@dataclass(frozen=True)
+class SafeOrbit:
+    """Limits of an orbit that just contain the calibration cameras.
+
+    Beyond them a view resembles no calibration view. They say nothing about a view within:
+    the guarantee is about views exchangeable with the calibration views.
+    """
+
+    elevation_min: float
+    """Least angle above the horizontal plane through the centre, in radians."""
+    elevation_max: float
+    radius_min: float
+    """Least distance from the centre, in the capture's units."""
+    centre: tuple[float, float, float]
+    """Point nearest to all viewing axes."""
+    up: tuple[float, float, float]
+    """Mean upward direction of the pictures."""
+
+    @classmethod
+    def of(cls, cameras: Sequence[Camera]) -> SafeOrbit:
+        """From cameras that look inward; others have no orbit."""
+        layout = Layout.of(cameras)
+        if not layout.is_inward:
+            raise OrbitError(
+                "the calibration cameras do not look at a common point, so they have no orbit.\n"
+                "  Omit --safe-orbit: it is for captures that go around an object."
+            )
+        away = layout.centres - layout.focus
+        radii = np.linalg.norm(away, axis=1)
+        elevations = np.arcsin(np.clip(away @ layout.up / np.maximum(radii, 1e-30), -1, 1))
+        x, y, z = layout.focus.tolist()
+        up_x, up_y, up_z = layout.up.tolist()
+        low, high = float(elevations.min()), float(elevations.max())
+        return cls(low, high, float(radii.min()), (x, y, z), (up_x, up_y, up_z))
+
+    @property
+    def stored(self) -> tuple[float, float, float]:
+        """The three numbers of SPZ_ADOBE_safe_orbit_camera, which has no centre and no up."""
+        return self.elevation_min, self.elevation_max, self.radius_min
 
 
 LONGEST = 500

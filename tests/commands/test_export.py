@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import struct
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,9 +14,13 @@ import torch
 from PIL import Image
 from plyfile import PlyData
 
+from splat_layouts import assert_same_bits
 from splatcert import cli, load_certificate, load_splats, open_view
-from splatcert.export import STORED
+from splatcert.export import STORED, OrbitError, SafeOrbit
 from splatcert.report.colours import WidthScale
+from splatcert.scene.camera_paths import look_at
+from splatcert.splats.formats.save import save_spz
+from splatcert_bench.synthetic.scenes import made_cameras
 
 RULE = "views_seen >= 3 and uncertainty < 0.2 and opacity > 0.05"
 
@@ -34,6 +41,43 @@ def test_other_formats_open_again(certified, tmp_path, format, capsys):
     whole = load_splats(certified.parent / "model.ply")
     assert len(again) == len(whole)
     assert float((again.means - whole.means).abs().max()) < 1e-3
+
+
+def test_the_orbit_of_the_calibration_cameras_travels_in_spz(certified, tmp_path, capsys):
+    """SPZ_ADOBE_safe_orbit_camera: type, length and three floats after the Gaussians."""
+    out = tmp_path / "out"
+    line = ["export", str(certified), "-o", str(out), "--safe-orbit", "--format"]
+    assert cli.main([*line, "glb"]) == 2
+    assert "--safe-orbit requires --format spz" in capsys.readouterr().err
+    assert cli.main([*line, "spz"]) == 0
+    assert "Safe orbit" in capsys.readouterr().out
+    known = json.loads((out / "safe_orbit.json").read_text())
+    for stem in ("support", "uncertainty"):
+        data = gzip.decompress((out / f"{stem}.spz").read_bytes())
+        assert data[14] & 2
+        kind, length, *limits = struct.unpack("<II3f", data[-20:])
+        assert (kind, length) == (0xADBE0002, 12)
+        stored = known["elevation_min"], known["elevation_max"], known["radius_min"]
+        assert limits == pytest.approx(stored, rel=1e-6)
+    centre, up = np.array(known["centre"]), np.array(known["up"])
+    for view in load_certificate(certified).record.calibration:
+        away = view.camera.centre - centre
+        radius = np.linalg.norm(away)
+        elevation = np.arcsin(away @ up / radius)
+        assert radius >= known["radius_min"] - 1e-9
+        assert known["elevation_min"] - 1e-9 <= elevation <= known["elevation_max"] + 1e-9
+    plain, whole = tmp_path / "plain.spz", load_splats(certified.parent / "model.ply")
+    save_spz(whole, plain)
+    assert_same_bits(load_splats(plain), load_splats(out / "support.spz"))
+
+
+def test_cameras_that_look_outward_have_no_orbit():
+    outward = [
+        replace(camera, world_to_camera=look_at(camera.centre, camera.centre, np.eye(3)[1]))
+        for camera in made_cameras(8, 48, 32)
+    ]
+    with pytest.raises(OrbitError, match="Omit --safe-orbit"):
+        SafeOrbit.of(outward)
 
 
 @pytest.fixture(scope="module")

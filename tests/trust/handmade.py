@@ -468,6 +468,17 @@ HANDMADE: dict[str, dict[str, Spoil]] = {
             b"# Image list\n1 1 0 0 0 0 0 0 1 a.png\n\n"
         ),
         "no-cameras": without("sparse/0/cameras.bin"),
+        "no-images": without("sparse/0/images.bin"),
+        "model-link-loop": lambda it: (it / "sparse/1").symlink_to("1"),
+        "model-beside-cut": lambda it: (
+            (it / "sparse/1").mkdir(),
+            (it / "sparse/1/images.bin").write_bytes(struct.pack("<Q", 2**63)),
+        ),
+        "model-number-huge": lambda it: (it / "sparse/0").rename(it / f"sparse/{'9' * 200}"),
+        "photos-folder-is-root": lambda it: (
+            (it / "images").rename(it / "photos"),
+            (it / "images").symlink_to("/"),
+        ),
         "folder-for-cameras": as_folder("sparse/0/cameras.bin"),
         "no-photos": written(struct.pack("<Q", 0), "sparse/0/images.bin"),
         "photos-swapped": lambda it: (it / "sparse/0/images.bin").write_bytes(

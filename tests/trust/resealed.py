@@ -142,6 +142,8 @@ RESEALED: dict[str, Spoil] = {
     "images-outside": entry("scene.loaded.images", "../../../etc"),
     "resolution-odd": entry("scene.loaded.resolution", "1/0"),
     "masks-outside": entry("scene.loaded.masks", "/etc"),
+    "sparse-outside": entry("scene.loaded.sparse", "../../../etc"),
+    "sparse-control": entry("scene.loaded.sparse", "\x1b[2J\n\n\n\n\n\nx"),
     "format-odd": entry("scene.format", "magic"),
     "created-script": entry("created", SCRIPT),
     "threshold-none": entry("guarantee.threshold", 0.0),

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+import math
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -21,10 +23,11 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from splatcert.certificate.certificate import Certificate
+    from splatcert.export import SafeOrbit
     from splatcert.splats.gaussians import Splats
 
 SUPPORT, COLOURED, KEPT, LEGEND = "support", "uncertainty", "kept", "legend.png"
-COLUMNS = "columns.json"
+COLUMNS, ORBIT = "columns.json", "safe_orbit.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,11 +47,17 @@ class Export:
     """Rule for the kept file, such as "views_seen >= 3 and uncertainty < 0.2"."""
     format: Literal["ply", "spz", "glb"] = "ply"
     """File format. glb keeps the columns as attributes; spz is smaller and has no room for them."""
+    safe_orbit: bool = False
+    """Store the elevations and the least radius of the calibration cameras in each spz file."""
     inputs: tyro.conf.OmitArgPrefixes[CertificateOptions] = field(
         default_factory=CertificateOptions
     )
     json: bool = False
     """Print one JSON object instead of text."""
+
+    def __post_init__(self) -> None:
+        if self.safe_orbit and self.format != "spz":
+            raise OptionError("--safe-orbit requires --format spz: no other format stores it.")
 
     def run(self) -> None:
         """Compute the columns, write the copies, and print what they hold."""
@@ -69,6 +78,7 @@ class Export:
         if rule is not None:  # an unknown name is refused before the work
             names = rule_columns(splats, {name: splats.means[:, 0] for name in STORED})
             rule.apply(_arrays(names))
+        orbit = self._orbit(certificate)
         folder = output_folder(self.output)
         with stages() as on:
             stored = support_columns(certificate, on)
@@ -79,6 +89,9 @@ class Export:
         scale = WidthScale.of(certificate)
         full = with_columns(splats, stored)
         save: Any = {"ply": save_ply, "spz": save_spz, "glb": save_glb}[self.format]
+        if orbit is not None:
+            save = partial(save_spz, safe_orbit=orbit.stored)
+            write_text_whole(folder / ORBIT, json.dumps(asdict(orbit), indent=1) + "\n")
         save(full, folder / self._file(SUPPORT))
         coloured = self._coloured(splats, stored["uncertainty"], scale)
         save(coloured, folder / self._file(COLOURED))
@@ -87,6 +100,20 @@ class Export:
         if chosen is not None:
             save(full[_tensor(chosen)], folder / self._file(KEPT))
         self._tell(certificate, stored, scale.end, chosen)
+        if orbit is not None and not self.json:
+            low, high = math.degrees(orbit.elevation_min), math.degrees(orbit.elevation_max)
+            say(
+                "Safe orbit",
+                f"elevation {low:.0f} to {high:.0f} degrees, radius at least "
+                f"{orbit.radius_min:.3g}; centre and up in {self.output}/{ORBIT}",
+            )
+
+    def _orbit(self, certificate: Certificate) -> SafeOrbit | None:
+        """The limits of the calibration cameras, if asked for."""
+        from splatcert.export import SafeOrbit
+
+        cameras = [view.camera for view in certificate.record.calibration]
+        return SafeOrbit.of(cameras) if self.safe_orbit else None
 
     def _file(self, stem: str) -> str:
         return f"{stem}.{self.format}"
@@ -112,6 +139,7 @@ class Export:
         if self.json:
             files = {stem: self._file(stem) for stem in (SUPPORT, COLOURED)} | {"legend": LEGEND}
             files |= {} if kept is None else {KEPT: self._file(KEPT)}
+            files |= {"safe_orbit": ORBIT} if self.safe_orbit else {}
             content = {
                 "kind": "export",
                 "path": str(self.output),

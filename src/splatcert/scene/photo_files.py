@@ -113,7 +113,8 @@ def find_photos(
         looked = ", ".join(str(finder.root / folder) for folder in sorted(folders)[:3])
         ways = "Restore them, or name their folder (--images FOLDER)."
         if len(missing) < len(training):
-            ways = f"{ways[:-1]}, or leave these poses out (--skip-missing)."
+            ways = "Restore them, name their folder (--images FOLDER), or leave them out "
+            ways += "(--skip-missing)."
         raise ImageError(
             f"{len(missing)} of {len(training)} training photos are missing: {listed(missing)}.\n"
             f"  Named by {dataset.source}, looked for in {looked}.\n"

@@ -83,8 +83,9 @@ def test_what_we_made_by_hand_it_reads_as_we_do(tmp_path, splats, name):
     assert_same(load_splats(tmp_path / name), theirs, turn=1e-4 if name == "a.splat" else 1e-6)
 
 
-def test_it_reads_the_spz_that_we_write(tmp_path, splats):
-    save_spz(splats, tmp_path / "a.spz")
+@pytest.mark.parametrize("orbit", [None, (-0.2, 0.7, 1.5)])
+def test_it_reads_the_spz_that_we_write(tmp_path, splats, orbit):
+    save_spz(splats, tmp_path / "a.spz", safe_orbit=orbit)
     theirs = load_splats(convert(tmp_path / "a.spz", tmp_path / "back.ply"))
     assert_same(load_splats(tmp_path / "a.spz"), theirs)
 

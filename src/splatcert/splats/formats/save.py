@@ -21,13 +21,14 @@ from numpy.typing import ArrayLike, NDArray
 from splatcert.splats.formats.frames import axes_to_ply
 from splatcert.splats.formats.glb import AXES, CHUNKS, EXTENSION, MAGIC
 from splatcert.splats.formats.packed import SH_C0
-from splatcert.splats.formats.spz import ANTIALIASED, COLOUR_SCALE
+from splatcert.splats.formats.spz import ANTIALIASED, COLOUR_SCALE, EXTENDED
 from splatcert.splats.formats.spz import MAGIC as SPZ_MAGIC
 from splatcert.splats.gaussians import Splats, SplatsError
 from splatcert.splats.transform import transform_splats
 from splatcert.storage.whole import replacing
 
 SPZ_VERSION = 3
+ORBIT_EXTENSION = 0xADBE0002
 COORDINATE_BITS = 23
 MAX_FRACTION = 20
 """Fractional bits at most; 12 are usual, and small scenes deserve more."""
@@ -38,8 +39,13 @@ SMALLEST = np.finfo(np.float32).tiny
 Bytes = NDArray[np.uint8]
 
 
-def save_spz(splats: Splats, path: str | Path) -> None:
+def save_spz(
+    splats: Splats, path: str | Path, *, safe_orbit: tuple[float, float, float] | None = None
+) -> None:
     """Write SPZ version 3, without change of axes; extra columns have no place in it.
+
+    `safe_orbit` is stored as the extension SPZ_ADOBE_safe_orbit_camera: least and greatest
+    elevation in radians, and least radius.
 
     Centres keep as many fractional bits as the extent of the scene allows. Harmonics
     keep 8 bits over -1 to 1. The file appears under its name only when it is complete.
@@ -48,6 +54,7 @@ def save_spz(splats: Splats, path: str | Path) -> None:
     means = _array(splats.means)
     fraction = _fraction(means)
     flags = ANTIALIASED if splats.antialiased else 0
+    flags |= 0 if safe_orbit is None else EXTENDED
     header = struct.pack(
         "<4sIIBBBB", SPZ_MAGIC, SPZ_VERSION, len(splats), splats.sh_degree, fraction, flags, 0
     )
@@ -68,6 +75,8 @@ def save_spz(splats: Splats, path: str | Path) -> None:
             file.write(header)
             for part in body:
                 file.write(np.ascontiguousarray(part).tobytes())
+            if safe_orbit is not None:
+                file.write(struct.pack("<II3f", ORBIT_EXTENSION, 12, *safe_orbit))
 
 
 def _array(values: Any) -> NDArray[np.float64]:
