@@ -41,6 +41,7 @@ COMMANDS = {
     "train": "splatcert.commands.train:Train",
     "certify": "splatcert.commands.certify:Certify",
     "verify": "splatcert.commands.verify:Verify",
+    "sign": "splatcert.commands.sign:Sign",
     "report": "splatcert.commands.report:Report",
     "learn": "splatcert.commands.learn:Learn",
     "render": "splatcert.commands.render:Render",
