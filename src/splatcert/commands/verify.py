@@ -23,6 +23,14 @@ if TYPE_CHECKING:
 NEEDS_BOTH = "requires --data and --model"
 UNSIGNED = ("signature", "none", "nobody has signed this certificate")
 UNCHECKED = ("signature", "not checked", "pass --signed-by ALLOWED to check who signed it")
+UNKNOWN = {
+    "training photos": "that the model has not seen the calibration photos: its file does not say "
+    "what it was trained on",
+    "held-out photos": "why some held-out photos did not calibrate: the hardest may have been left "
+    "out",
+    "predictor": "what its predictor was trained on: it does not come with splatcert",
+}
+"""What the verdict says of checks that were not possible, the gravest first."""
 STATES = {True: "ok", False: "failed", None: "not checkable"}
 
 
@@ -119,16 +127,10 @@ class Verify:
         count = len(found.checks) - len(found.unchecked)
         if self.data is None:
             return f"valid by itself: all {count} checks passed"
-        if [one.name for one in found.unchecked] == ["predictor"]:
-            return (
-                f"all {count} checks passed, but nobody can check what its predictor was trained "
-                "on: it does not come with splatcert"
-            )
         if found.unchecked:
-            return (
-                f"all {count} checks passed, but nobody can check that the model has not seen the "
-                "calibration photos: its file does not say what it was trained on"
-            )
+            names = {one.name for one in found.unchecked}
+            unknown = next(words for name, words in UNKNOWN.items() if name in names)
+            return f"all {count} checks passed, but nobody can check {unknown}"
         return f"valid: all {count} checks passed, and it follows from these photos and this model"
 
 
