@@ -19,7 +19,7 @@ sys.path[:0] = [str(HERE)]
 from machine import describe_machine  # noqa: E402
 
 HARNESS = HERE.parent / "tools" / "fuzz" / "fuzz.py"
-READERS = ("ply", "colmap", "certificate")
+READERS = ("ply", "colmap", "certificate", "yaml", "predictor")
 LIMITS = ("-timeout=60", "-report_slow_units=60", "-rss_limit_mb=3072")
 """Time and memory limits per input; exceeding either is a finding."""
 

@@ -60,7 +60,7 @@ class PreparedView {
 public:
     PreparedView(const F2& means, const F2& quats, const F2& log_scales, const F1& logits,
                  const D2& world_to_camera, double fx, double fy, double cx, double cy, int width,
-                 int height, bool antialiased) {
+                 int height, bool antialiased, uint64_t entry_limit) {
         const RawSplats splats = raw_splats(means, quats, log_scales, logits);
         if (width < 1 || height < 1 || width > 65536 || height > 65536)
             throw std::invalid_argument("image sides must be 1 to 65536 pixels, got " +
@@ -74,6 +74,7 @@ public:
         }
         camera.fx = fx, camera.fy = fy, camera.cx = cx, camera.cy = cy;
         camera.width = width, camera.height = height, camera.antialiased = antialiased;
+        view_.entry_limit = std::min(entry_limit, view_.entry_limit);
         nb::gil_scoped_release release;
         kernels().prepare(view_, splats);
     }
@@ -365,9 +366,10 @@ NB_MODULE(_native, m) {
     m.def("adam", &adam, nb::arg("parameter"), nb::arg("grad"), nb::arg("first"), nb::arg("second"),
           nb::arg("rate"), nb::arg("beta1"), nb::arg("beta2"), nb::arg("epsilon"), nb::arg("step"),
           nb::arg("rows").none(), nb::arg("columns"), nb::arg("clear"));
+    nb::exception<TooManyEntries>(m, "TooManyEntries", PyExc_ValueError);
     nb::class_<PreparedView>(m, "PreparedView")
         .def(nb::init<const F2&, const F2&, const F2&, const F1&, const D2&, double, double, double,
-                      double, int, int, bool>())
+                      double, int, int, bool, uint64_t>())
         .def("composite", &PreparedView::composite)
         .def("scatter", &PreparedView::scatter)
         .def("normal", &PreparedView::normal)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Preparing a view: project, sort by depth, and list for every tile what it may show.
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <new>
-#include <stdexcept>
+#include <string>
 
 #include "isa.hpp"
 #include "projection.hpp"
@@ -13,7 +14,7 @@ namespace splat {
 namespace SPLAT_ISA {
 namespace {
 
-constexpr int project_chunk = 2048;
+constexpr int project_chunk = 2048, count_chunk = 64;
 
 struct Key {
     uint64_t depth;
@@ -212,6 +213,35 @@ uint32_t image_rows(const CameraModel& camera, int tile_x, int tile_y) {
     return column | (right ? column << 16 : 0);
 }
 
+// Refuses a view with more entries than its limit before any is stored. The boxes of tiles give
+// a bound; only where that is too large are entries counted, and no further than the limit.
+void require_room(const View& view) {
+    const std::size_t drawn = view.footprints.size;
+    uint64_t bound = 0;
+    for (std::size_t k = 0; k < drawn; ++k) {
+        const Footprint& f = view.footprints[k];
+        bound += uint64_t(f.tile_x1 - f.tile_x0 + 1) * uint64_t(f.tile_y1 - f.tile_y0 + 1);
+    }
+    if (bound <= view.entry_limit) return;
+    std::atomic<uint64_t> total{0};
+    const int blocks = static_cast<int>((drawn + count_chunk - 1) / count_chunk);
+    parallel_for(blocks, [&](int block, int) {
+        const std::size_t end = std::min(drawn, std::size_t(block + 1) * count_chunk);
+        for (std::size_t k = std::size_t(block) * count_chunk; k < end; ++k) {
+            const Footprint& f = view.footprints[k];
+            for (int ty = f.tile_y0; ty <= f.tile_y1; ++ty) {
+                if (total.load(std::memory_order_relaxed) > view.entry_limit) return;
+                uint64_t found = 0;
+                for (int tx = f.tile_x0; tx <= f.tile_x1; ++tx)
+                    found += (reachable_rows(f, tx * 16 + 8.0, ty * 16 + 8.0) &
+                              image_rows(view.camera, tx, ty)) != 0;
+                total.fetch_add(found, std::memory_order_relaxed);
+            }
+        }
+    });
+    if (total > view.entry_limit) throw TooManyEntries(std::to_string(bound));
+}
+
 struct Emission {
     uint32_t tile, rows;
 };
@@ -278,8 +308,6 @@ void bin_tiles(View& view) {
             total += here;
         }
     }
-    if (total >= 0xffffffffu)
-        throw std::length_error("more than 2^32 (tile, Gaussian) pairs in one view");
     view.tile_start[tiles] = static_cast<uint32_t>(total);
     view.emission_start[0] = 0;
     for (std::size_t k = 0; k < drawn; ++k) view.emission_start[k + 1] += view.emission_start[k];
@@ -306,6 +334,7 @@ void prepare(View& view, const RawSplats& splats) {
     view.tiles_x = (view.camera.width + tile_size - 1) / tile_size;
     view.tiles_y = (view.camera.height + tile_size - 1) / tile_size;
     project_all(view, splats);
+    require_room(view);
     bin_tiles(view);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <stdexcept>
 
 #include "field.hpp"
 #include "pool.hpp"
@@ -59,8 +60,15 @@ struct Entry {
     uint32_t footprint, rows, emission;
 };
 
+// A view that would have more entries than its limit; the message is what its boxes of tiles hold,
+// an upper bound.
+struct TooManyEntries : std::length_error {
+    using std::length_error::length_error;
+};
+
 struct View {
     CameraModel camera;
+    uint64_t entry_limit = 0xfffffffe;  // entries are numbered in 32 bits
     int64_t count = 0;  // Gaussians in the splats
     int tiles_x = 0, tiles_y = 0;
     Array<Footprint> footprints;     // drawn ones, front to back

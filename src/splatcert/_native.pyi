@@ -73,6 +73,8 @@ def render_query(
 ) -> list[float]: ...
 def summarise_maps(maps: Tensor) -> list[float]: ...
 
+class TooManyEntries(ValueError): ...  # noqa: N818 - named as in C++
+
 class PreparedView:
     def __init__(
         self,
@@ -88,6 +90,7 @@ class PreparedView:
         width: int,
         height: int,
         antialiased: bool,
+        entry_limit: int,
         /,
     ) -> None: ...
     def composite(self, values: Tensor, image: Tensor, /) -> None: ...

@@ -42,6 +42,7 @@ COMMANDS = {
     "certify": "splatcert.commands.certify:Certify",
     "verify": "splatcert.commands.verify:Verify",
     "check": "splatcert.commands.check:Check",
+    "sign": "splatcert.commands.sign:Sign",
     "report": "splatcert.commands.report:Report",
     "learn": "splatcert.commands.learn:Learn",
     "render": "splatcert.commands.render:Render",

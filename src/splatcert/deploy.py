@@ -19,7 +19,7 @@ from splatcert.progress import Progress, quiet
 from splatcert.verification.checks import UNUSABLE, Check, Verification
 from splatcert.verification.family_checks import verify_family_folder
 from splatcert.verification.offline import verify_folder
-from splatcert.verification.training_photos import check_training_photos
+from splatcert.verification.training_photos import check_left_out, check_training_photos
 
 if TYPE_CHECKING:
     from splatcert.capture import Capture
@@ -150,7 +150,7 @@ def verify(
     from splatcert.verification.recompute import compare
 
     record = read_content(folder)[1]
-    checks = (*checks, check_training_photos(record, capture))
+    checks = (*checks, check_training_photos(record, capture), *check_left_out(record, capture))
     try:
         stored = read_certificate(folder)
         recomputed = certify(

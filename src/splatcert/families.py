@@ -45,7 +45,7 @@ from splatcert.scales.training_views import TrainingSide
 from splatcert.verification.checks import UNUSABLE, Check, Verification
 from splatcert.verification.family_checks import named, verify_family_folder
 from splatcert.verification.recompute import compare
-from splatcert.verification.training_photos import check_training_photos
+from splatcert.verification.training_photos import check_left_out, check_training_photos
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,6 +244,7 @@ def verify_family(path: Path, captures: Sequence[Capture], on: Progress = quiet)
     for name, one in stored.items():
         capture = by_model[one.record.model.splats]
         told.append(named(check_training_photos(one.record, capture), name))
+        told.extend(named(found, name) for found in check_left_out(one.record, capture))
         candidates[name] = Candidate(capture, stored_scale(one.record.scale))
     record = stored.first.record
     try:

@@ -109,7 +109,7 @@ class View:
         say("Capture", f"{len(state.views)} views; {photos}")
         say("Page", address)
         if self.host not in ALONE:
-            say("Warning", "everyone who can reach this port can see the page and its photographs")
+            say("Warning", "everyone who has this address can see the page and its photographs")
         if self.open:
             _open(address)
         say("Stop", "press Ctrl-C")

@@ -1,11 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server: one port and one render loop. Default: reachable from this machine only."""
+"""The server: one port and one render loop. Default: reachable from this machine only.
+
+The address of the page holds a random token, without which nothing is served.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import errno
+import gc
+import logging
+import secrets
 import socket
+import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from http import HTTPStatus
@@ -32,6 +41,13 @@ IN_USE = (
 )
 
 
+REFUSED = "This page may not connect.\n"
+NO_TOKEN = "Open the address that splatcert view printed; it ends in a token.\n"
+COLLECT_EVERY = 8
+"""Clients that may leave before their memory is freed: viser's objects refer to each other, and
+Python would look for such rings only after many more."""
+
+
 class AddressError(InputError):
     """An address that cannot be listened on."""
 
@@ -39,12 +55,15 @@ class AddressError(InputError):
 class Server(viser.ViserServer):
     """A server that never relays its pages through another one."""
 
+    token = ""
+    """The first part of every path that is served."""
+
     @property
     def address(self) -> str:
-        """URL of the page for a browser on this machine."""
+        """URL of the page for a browser on this machine, with the token."""
         host = self.get_host()
         reachable = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "::1": "[::1]"}.get(host, host)
-        return f"http://{reachable}:{self.get_port()}"
+        return f"http://{reachable}:{self.get_port()}/{self.token}"
 
     def request_share_url(self, verbose: bool = True) -> str | None:
         """Refuse: only clients that can reach this port may see the page."""
@@ -92,9 +111,42 @@ def admitted(host: str | None, origin: str | None, listening: str) -> bool:
     return same and (listening not in LOCAL or name in LOCAL)
 
 
+def without_token(path: str, token: str) -> str | None:
+    """The rest of a path that starts with the token; None if it does not."""
+    _, _, inner = path.partition("/")
+    first, _, rest = inner.partition("/")
+    found, _, query = first.partition("?")
+    known = secrets.compare_digest(found.encode(errors="replace"), token.encode())
+    return f"/{rest}" + f"?{query}" * bool(query) if known else None
+
+
+class _OneLine(logging.Handler):
+    """Reports a client that was disconnected for what it sent, without a traceback."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        if record.levelno >= logging.ERROR and error is not None:
+            _report(error)
+
+
+def _report(error: BaseException) -> None:
+    print(
+        "splatcert: a client sent a message that cannot be used "
+        f"({type(error).__name__}); the others are not affected",
+        file=sys.stderr,
+    )
+
+
+def _log() -> logging.Logger:
+    """Where the server's library reports failures."""
+    log = logging.Logger("splatcert viewer")
+    log.addHandler(_OneLine())
+    return log
+
+
 @contextmanager
-def guarding(listening: str) -> Iterator[None]:
-    """Servers that start meanwhile refuse requests that are not admitted.
+def guarding(listening: str, token: str) -> Iterator[None]:
+    """Servers that start meanwhile refuse requests that are not admitted or lack the token.
 
     viser offers no hook for this, so the function by which it starts is wrapped while it does.
     """
@@ -105,10 +157,17 @@ def guarding(listening: str) -> Iterator[None]:
         def process(connection: Any, request: Any) -> Any:
             host, origin = (request.headers.get(name) for name in ("Host", "Origin"))
             if not admitted(host, origin, listening):
-                return connection.respond(HTTPStatus.FORBIDDEN, "This page may not connect.\n")
+                return connection.respond(HTTPStatus.FORBIDDEN, REFUSED)
+            path = without_token(request.path, token)
+            if path is None:
+                return connection.respond(HTTPStatus.FORBIDDEN, NO_TOKEN)
+            request.path = path
             return None if process_request is None else process_request(connection, request)
 
-        return serve(*arguments, process_request=process, **options)
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, context: _report(context.get("exception") or RuntimeError())
+        )
+        return serve(*arguments, process_request=process, logger=_log(), **options)
 
     server.serve = guarded
     try:
@@ -123,15 +182,18 @@ def serving(
 ) -> Iterator[Server]:
     """Serve the page as long as the context lasts."""
     check_address(host, port)
-    loop = RenderLoop(complain)
+    loop, token = RenderLoop(complain), secrets.token_urlsafe(16)
     # the command prints the address itself
-    with redirect_stdout(StringIO()), guarding(host):
+    with redirect_stdout(StringIO()), guarding(host, token):
         server = Server(host=host, port=port, label="splatcert", verbose=False)
+    server.token = token
+    for about in ("Queued a .* on a closed connection", r"\[viser\] .* does not match annotation"):
+        warnings.filterwarnings("ignore", about)  # a client has left, or sent nonsense
     try:
         if port and server.get_port() != port:  # taken since it was checked
             raise AddressError(IN_USE.format(port))
         _set_up(server, state)
-        _serve_clients(server, state, loop)
+        _serve_clients(server, state, loop, complain)
         loop.start()
         yield server
     finally:
@@ -156,17 +218,33 @@ def _set_up(server: viser.ViserServer, state: ViewerState) -> None:
     camera.fov = viewpoint_of(start).fov
 
 
-def _serve_clients(server: viser.ViserServer, state: ViewerState, loop: RenderLoop) -> None:
+def _serve_clients(
+    server: viser.ViserServer,
+    state: ViewerState,
+    loop: RenderLoop,
+    complain: Callable[[Exception], None],
+) -> None:
     """Make a page for every client that connects, and remove it when the client leaves."""
     pages: dict[int, ClientPage] = {}
+    left = 0
 
     @server.on_client_connect
     def _(client: viser.ClientHandle) -> None:
-        page = pages[client.client_id] = ClientPage(state, client, loop)
+        try:
+            pages[client.client_id] = ClientPage(state, client, loop)
+        except Exception as error:
+            complain(error)
         if client.client_id not in server.get_clients():  # it has already disconnected
-            page.leave()
+            remove(client)
 
     @server.on_client_disconnect
     async def _(client: viser.ClientHandle) -> None:
+        remove(client)
+
+    def remove(client: viser.ClientHandle) -> None:
+        nonlocal left
         if (page := pages.pop(client.client_id, None)) is not None:
             page.leave()
+        left += 1
+        if left % COLLECT_EVERY == 0:
+            gc.collect()

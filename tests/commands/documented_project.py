@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shutil import which
 
 import numpy as np
 from PIL import Image
@@ -25,6 +26,7 @@ from splatcert.splats.gaussians import Splats
 from splatcert.splats.harmonics import SH_CONSTANT
 from splatcert.storage.png import to_pixels
 from splatcert_bench.synthetic.scenes import made_cameras, made_splats
+from ssh_keys import write_key
 
 NERFSTUDIO_RUN = "outputs/truck/splatfacto/2026-01-01_120000"
 EVALUATION = """
@@ -71,6 +73,10 @@ def write_project(folder: Path) -> None:
         config=EVALUATION,
     )
     (folder / "docs").mkdir()
+    if which("ssh-keygen"):
+        write_key(folder / "key")
+        public = (folder / "key.pub").read_text()
+        (folder / "allowed").write_text(f"ada@example.com {public}")
 
 
 def write_bench(folder: Path) -> None:

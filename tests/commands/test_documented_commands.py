@@ -11,6 +11,7 @@ import webbrowser
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import which
 from types import SimpleNamespace
 from urllib.request import urlopen
 
@@ -41,6 +42,8 @@ PLACEHOLDERS = {
     "OUT": "measured",
     "CONFIG": "smoke.toml",
     "FOLDER": "splatcert-bench",
+    "KEY": "key",
+    "ALLOWED": "allowed",
     "~/captures": "captures",
     "/mnt/captures": "captures",
     "/mnt/out": "out",
@@ -74,8 +77,9 @@ BEFORE = {
 """What a page takes for granted: another one makes it, or a later line of its own."""
 ELSEWHERE = {"cameras.md", "export.md"}
 """Pages that `test_camera_pages.py` performs."""
-PARSED = {"--ray"}
-"""Needs a cluster, on which `test_bench.py` runs a bench; here it is only read."""
+PARSED = {"--ray"} if which("ssh-keygen") else {"--ray", "--key", "--signed-by"}
+"""Only read: what needs a cluster, on which `test_bench.py` runs a bench, and signatures on a
+machine without OpenSSH."""
 OTHERS = ("make ", "source ", "pip install ", "python train.py ", "ns-train ", "python examples/")
 """Installing is what the tests begin with; other trainers are not ours; examples are performed by
 `test_examples.py`."""

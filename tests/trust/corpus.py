@@ -77,6 +77,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
         f"suggest {{it}} -o {{out}} --count 2 {MODEL}",
         f"export {{it}} -o {{out}} --keep 'opacity > 0' {MODEL}",
         f"render {{it}} -o {{out}} --cameras orbit --seconds 0.2 --fps 10 --no-film {MODEL}",
+        *(("sign {it} --key {valid}/key",) if shutil.which("ssh-keygen") else ()),
     ),
     "views.npz": ("learn {it} -o {out}/predictor.json",),
     "predictor.json": (

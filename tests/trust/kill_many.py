@@ -28,9 +28,10 @@ import numpy as np
 import torch
 from PIL import Image
 from safetensors.numpy import load_file
-from valid_files import write_valid_files
+from valid_files import write_results, write_valid_files
 
 from splatcert.cli import main
+from splatcert.commands import demo
 from splatcert.deploy import load_certificate
 from splatcert.splats.files import load_splats
 
@@ -41,7 +42,11 @@ TIMES = re.compile(r'^ *"(created|seconds|peak_memory_mib|steps_timed)": .*$', r
 """What differs between two runs that are the same."""
 PASSING = {".lock", "results.md"}
 """Files that are not results, or show times among them."""
-STAGES = ("train", "certify", "learn", "bench")
+STAGES = (
+    "train", "certify", "learn", "report", "render", "frames", "suggest", "export", "results",
+    *(["sign"] if shutil.which("ssh-keygen") else []), "demo", "bench",
+)  # fmt: skip
+SMALL_DEMO = {"STEPS": 60, "GAUSSIANS": 2_000, "RESOLUTION": "48"}
 
 
 @dataclass(frozen=True)
@@ -51,10 +56,18 @@ class Stage:
     name: str
     arguments: list[str]
     made: Path
+    source: Path | None = None
+    """Copied to `made` first, if the command works in place."""
+
+    def prepare(self) -> None:
+        """Lay out what the command starts from, unless an earlier start has left it."""
+        if self.source is not None and not self.made.exists():
+            shutil.copytree(self.source, self.made)
+        (self.made.parent if self.made.suffix else self.made).mkdir(parents=True, exist_ok=True)
 
 
 def stages(capture: Path, folder: Path) -> Iterator[Stage]:
-    """Train and certify, learn from the certificate, and a bench of all of it."""
+    """Every command that writes: from training to what is made of a certificate, and a bench."""
     run, cert, predictor = folder / "run", folder / "cert", folder / "predictor.json"
     bench, settings = folder / "bench", str(capture.with_name("bench.toml"))
     yield Stage("train", ["train", str(capture), "-o", str(run), *TRAIN], run)
@@ -64,6 +77,23 @@ def stages(capture: Path, folder: Path) -> Iterator[Stage]:
     yield Stage("certify", certify, cert)
     known = str(capture.with_name("cert"))
     yield Stage("learn", ["learn", known, "-o", str(predictor)], predictor)
+    page = folder / "report.html"
+    yield Stage("report", ["report", known, "--model", model, "-o", str(page)], page)
+    cameras, sight = str(capture.with_name("cameras.json")), folder / "sight"
+    yield Stage("render", ["render", model, "--cameras", cameras, "-o", str(sight)], sight)
+    frames = ["render", known, "--model", model, "--cameras", "orbit", "--seconds", "0.4"]
+    frames += ["--fps", "10", "--no-film", "-o", str(folder / "frames")]
+    yield Stage("frames", frames, folder / "frames")
+    for name in ("suggest", "export"):
+        out = folder / name
+        count = ["--count", "2"] if name == "suggest" else []
+        yield Stage(name, [name, known, "--model", model, "-o", str(out), *count], out)
+    results = ["results", str(folder / "results")]
+    yield Stage("results", results, folder / "results", capture.with_name("results"))
+    if "sign" in STAGES:
+        signed, key = folder / "signed", str(capture.with_name("key"))
+        yield Stage("sign", ["sign", str(signed), "--key", key], signed, capture.with_name("cert"))
+    yield Stage("demo", ["demo", "-o", str(folder / "demo")], folder / "demo")
     yield Stage("bench", ["bench", settings, "-o", str(bench), "--threads", "1"], bench)
 
 
@@ -72,6 +102,8 @@ def start(arguments: list[str]) -> int:
     child = os.fork()
     if child == 0:
         torch.set_num_threads(1)  # torch's thread pool does not survive a fork
+        for name, value in SMALL_DEMO.items():
+            setattr(demo, name, value)
         sys.stdout = sys.stderr = Path(os.devnull).open("w")
         os._exit(main(arguments))
     return child
@@ -148,6 +180,7 @@ def endure(stage: Stage, reference: Stage, kills: int, seconds: float, random: R
     """
     finished = hits = 0
     while hits < kills:
+        stage.prepare()
         if kill(stage.arguments, random.uniform(0, seconds)):
             hits += 1
             check_whole(stage)
@@ -155,6 +188,7 @@ def endure(stage: Stage, reference: Stage, kills: int, seconds: float, random: R
         finished += 1
         compare(stage, reference)
         shutil.rmtree(stage.made) if stage.made.is_dir() else stage.made.unlink()
+    stage.prepare()
     finish(stage.arguments)
     compare(stage, reference)
     return finished + 1
@@ -173,13 +207,14 @@ def endure_all(
 ) -> dict[str, tuple[int, int]]:
     """Kills spread over the stages; how many hit each, and how often it finished."""
     capture = write_valid_files(folder / "valid") / "transforms"
+    write_results(folder / "valid")
     random, told = Random(seed), {}
     pairs = zip(stages(capture, folder / "calm"), stages(capture, folder / "hit"), strict=True)
     wanted = [pair for pair in pairs if pair[0].name in only]
     shares = [count // len(wanted) + (k < count % len(wanted)) for k in range(len(wanted))]
     for kills, (reference, stage) in zip(shares, wanted, strict=True):
         for one in (reference, stage):
-            one.made.parent.mkdir(exist_ok=True)
+            one.prepare()
         seconds = finish(reference.arguments)
         told[stage.name] = kills, endure(stage, reference, kills, seconds, random)
     return told

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
 import torch
-from kill_many import artefacts, endure_all
+from kill_many import STAGES, artefacts, endure_all
 from valid_files import TRAIN, write_results, write_valid_files
 
 from splatcert.cli import main
@@ -29,9 +30,9 @@ def valid(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_killed_commands_go_on_to_the_same_bytes(tmp_path):
-    """Of a bench, its own tests kill one; `kill_many.py` kills all of them often."""
-    quick = ("train", "certify", "learn")
-    assert set(endure_all(tmp_path, count=6, only=quick)) == set(quick)
+    """A bench and the demo take longer; `kill_many.py` kills all of them often."""
+    quick = [name for name in STAGES if name not in ("demo", "bench")]
+    assert set(endure_all(tmp_path, count=2 * len(quick), only=quick)) == set(quick)
 
 
 def command(name: str, valid: Path, out: Path) -> list[str]:
@@ -43,6 +44,7 @@ def command(name: str, valid: Path, out: Path) -> list[str]:
                     "--predictor", "none", "--alpha", "1/4"],
         "learn": ["learn", str(valid / "cert"), "-o", str(out / "predictor.json")],
         "render": ["render", model, "--cameras", str(valid / "cameras.json"), "-o", str(out)],
+        "sign": ["sign", str(out), "--key", str(valid / "key")],
         "report": ["report", str(valid / "cert"), "-o", str(out / "report.html")],
         "suggest": ["suggest", str(valid / "cert"), "-o", str(out), "--count", "2"],
         "export": ["export", str(valid / "cert"), "-o", str(out)],
@@ -53,7 +55,18 @@ def command(name: str, valid: Path, out: Path) -> list[str]:
 
 WRITERS = (
     "train", "certify", "learn", "render", "report", "suggest", "export", "bench", "results",
+    *(["sign"] if shutil.which("ssh-keygen") else []),
 )  # fmt: skip
+
+
+def prepare(name: str, valid: Path, out: Path) -> None:
+    """What is at `out` before the command: a certificate, if it works on one in place."""
+    if name == "certify":  # an older certificate is there already
+        calm = [word if word != "1/4" else "1/10" for word in command(name, valid, out)]
+        assert main(calm) == 0
+    if name == "sign":
+        shutil.copytree(valid / "cert", out)
+    out.mkdir(exist_ok=True)
 
 
 def on_a_full_disk(arguments: list[str]) -> tuple[int, str]:
@@ -77,10 +90,7 @@ def on_a_full_disk(arguments: list[str]) -> tuple[int, str]:
 @pytest.mark.parametrize("name", [name for name in WRITERS if name != "render"])
 def test_a_full_disk_is_one_message_and_nothing_is_lost(name, valid, tmp_path):
     out = tmp_path / "out"
-    if name == "certify":  # an older certificate is there already
-        calm = [word if word != "1/4" else "1/10" for word in command(name, valid, out)]
-        assert main(calm) == 0
-    out.mkdir(exist_ok=True)
+    prepare(name, valid, out)
     before = artefacts(out)
     status, text = on_a_full_disk(command(name, valid, out))
     assert status == 2, text
@@ -105,14 +115,16 @@ def test_a_folder_that_cannot_be_made_is_one_message(name, valid, capsys):
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_read_only_folder_is_one_message(name, valid, tmp_path, capsys):
     out = tmp_path / "out"
-    out.mkdir()
+    prepare(name, valid, out)
     out.chmod(0o500)
     assert main(command(name, valid, out)) == 2
     assert len(capsys.readouterr().err.splitlines()) <= 5
 
 
-@pytest.mark.parametrize("name", ["train", "certify", "render", "bench"])
+@pytest.mark.parametrize("name", ["train", "certify", "render", "bench", *WRITERS[9:]])
 def test_a_second_run_in_a_folder_is_told_so(name, valid, tmp_path, capsys):
+    if name == "sign":
+        prepare(name, valid, tmp_path / "out")
     with owned_folder(tmp_path / "out", "waiting"):
         assert main(command(name, valid, tmp_path / "out")) == 2
     text = capsys.readouterr().err

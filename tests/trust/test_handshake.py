@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
 import pytest
 
 pytest.importorskip("viser")
@@ -11,24 +14,55 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 from websockets.typing import Origin, Subprotocol
 
-from splatcert_viewer.serve import admitted, guarding
+from splatcert_viewer.serve import admitted, guarding, without_token
+
+TOKEN = "a-secret"
 
 
 @pytest.fixture(scope="module")
 def port():
-    with guarding("127.0.0.1"):
+    with guarding("127.0.0.1", TOKEN):
         server = viser.ViserServer(host="127.0.0.1", port=0, verbose=False)
     yield server.get_port()
     server.stop()
 
 
 def test_a_foreign_origin_is_refused_at_the_handshake(port):
-    mine, address = f"http://127.0.0.1:{port}", f"ws://127.0.0.1:{port}"
+    mine, address = f"http://127.0.0.1:{port}", f"ws://127.0.0.1:{port}/{TOKEN}"
     protocol = [Subprotocol(f"viser-v{viser.__version__}")]
     for origin in ("https://evil.example", "null", f"http://127.0.0.1:{port + 1}"):
         with pytest.raises(InvalidStatus, match="403"):
             connect(address, origin=Origin(origin), subprotocols=protocol)
     connect(address, origin=Origin(mine), subprotocols=protocol).close()
+
+
+@pytest.mark.parametrize("path", ["", "/", "/wrong", f"/{TOKEN}x", f"/x/{TOKEN}", f"/?{TOKEN}"])
+def test_nothing_is_served_without_the_token(port, path):
+    protocol = [Subprotocol(f"viser-v{viser.__version__}")]
+    with pytest.raises(InvalidStatus, match="403"):
+        connect(f"ws://127.0.0.1:{port}{path}", subprotocols=protocol)
+    with pytest.raises(HTTPError, match="403"):
+        urlopen(f"http://127.0.0.1:{port}{path}")
+    with urlopen(f"http://127.0.0.1:{port}/{TOKEN}") as answer:
+        assert b"<html" in answer.read(1000)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/t", "/"),
+        ("/t/", "/"),
+        ("/t?a=b", "/?a=b"),
+        ("/t/index.html?a", "/index.html?a"),
+        ("t", None),
+        ("", None),
+        ("//t", None),
+        ("/T", None),
+        ("/\xff", None),
+    ],
+)
+def test_a_path_starts_with_the_token(path, expected):
+    assert without_token(path, "t") == expected
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from corpus import Case
 from matplotlib.figure import Figure
 
 from splatcert import cli
+from splatcert.certificate.store import SIGNATURE
 from splatcert.raster import native
 from splatcert_viewer import command as view
 
@@ -199,7 +200,7 @@ def _unwanted(
         top = name.split("/")[0]
         is_run = top == "out" or it.name in ("run", "half_run", "results", "bench_out")
         kept = Path(name).name in KEPT_BY_RUNS or "jobs" in os.listdir(out)
-        result = is_run and status == "0" and ".part" not in name
+        result = (is_run or Path(name).name == SIGNATURE) and status == "0" and ".part" not in name
         if not (result or (is_run and kept)):
             yield name
 

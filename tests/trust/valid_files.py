@@ -46,6 +46,7 @@ from splatcert_bench.statistics.evidence import Protocol  # noqa: E402
 from splatcert_bench.studies.collection import BenchStudies  # noqa: E402
 from splatcert_bench.studies.study_file import save_study  # noqa: E402
 from splatcert_bench.synthetic.scenes import made_cameras, made_splats  # noqa: E402
+from ssh_keys import write_key  # noqa: E402
 
 VIEWS, WIDTH, HEIGHT, GAUSSIANS = 18, 24, 16, 60
 TRAIN = ("--iterations", "4", "--sh-degree", "1", "--random-points", "40", "--holdout", "3")
@@ -167,6 +168,8 @@ def write_valid_files(root: Path) -> Path:
     (root / "cameras.json").write_text(json.dumps(_camera_entries(cameras)))
     _write_own_artefacts(root)
     (root / "bench.toml").write_text(BENCH)
+    if shutil.which("ssh-keygen"):
+        write_key(root / "key")
     return root
 
 

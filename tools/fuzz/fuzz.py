@@ -2,9 +2,8 @@
 """Coverage-guided fuzzing of the readers with Atheris (`pip install atheris`).
 
 python tools/fuzz/fuzz.py ply -max_total_time=600
-python tools/fuzz/fuzz.py colmap -max_total_time=600
-python tools/fuzz/fuzz.py certificate -max_total_time=600
 
+Readers: ply, colmap, certificate, yaml (settings of other trainers) and predictor.
 A reader may return or raise an InputError; anything else is a finding, whose input libFuzzer
 keeps as crash-*. A folder given after the reader's name is the corpus; it grows.
 """
@@ -19,17 +18,26 @@ from pathlib import Path
 from random import Random
 
 import atheris
+import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "trust")]
 
-with atheris.instrument_imports(include=["splatcert"]):
+with atheris.instrument_imports(include=["splatcert", "yaml"]):
+    from splatcert.certificate.hashes import has_known_origin
     from splatcert.certificate.record import Record
     from splatcert.certificate.store import read_content
+    from splatcert.difficulty.descriptor import FEATURE_NAMES
+    from splatcert.difficulty.origin import shipped_name
+    from splatcert.difficulty.predictor import FeatureUnits, load_predictor
     from splatcert.difficulty.views_file import SceneViews
     from splatcert.field.store import load_field
     from splatcert.scene.dataset import read_ply_points
     from splatcert.scene.readers import colmap_binary, colmap_text
+    from splatcert.splats.account import TrainingAccount
+    from splatcert.splats.gsplat_run import open_gsplat
+    from splatcert.splats.inria import open_inria
+    from splatcert.splats.nerfstudio import open_nerfstudio
     from splatcert.splats.ply import read_ply
     from splatcert.storage.schema import from_plain
 
@@ -41,6 +49,8 @@ from splatcert.errors import InputError  # noqa: E402
 SCRATCH = Path(tempfile.mkdtemp())
 FILE = SCRATCH / "input"
 PARTS = ("certificate.json", "views.npz", "field.safetensors")
+SETTINGS = ("nerfstudio/config.yml", "gsplat/cfg.yml", "inria/cfg_args")
+PHOTOS = [f"{number:02d}.png" for number in range(20)]
 
 
 def ply(data: bytes) -> None:
@@ -102,19 +112,69 @@ def _main_file(data: bytes) -> None:
         pass
 
 
+def settings(data: bytes) -> None:
+    """Settings of one of three trainers, by the first byte, and all that is made of them."""
+    if not data:
+        return
+    place = SCRATCH / "valid" / SETTINGS[data[0] % len(SETTINGS)]
+    place.write_bytes(data[1:])
+    try:
+        if place.name == "config.yml":
+            run = open_nerfstudio(place.parent)
+            split = run.split
+            TrainingAccount(split=split).trained_on(PHOTOS, own_split=False)
+            assert run.held_out != "" and run.is_antialiased in (True, False)
+            assert run.background is None or len(run.background) == 3
+            assert all(isinstance(note, str) for note in run.notes)
+        elif place.name == "cfg.yml":
+            run = open_gsplat(place.parent)
+            TrainingAccount(split=run.test_every).trained_on(PHOTOS, own_split=False)
+            assert run.is_antialiased in (True, False) and run.is_normalized in (True, False, None)
+            assert all(isinstance(note, str) for note in run.notes())
+        else:
+            run = open_inria(place.parent)
+            assert run.has_held_out in (True, False, None)
+            assert all(isinstance(note, str) for note in run.notes)
+            for camera in run.cameras.values():
+                run.as_trained(camera)
+    except InputError:
+        pass
+
+
+def predictor(data: bytes) -> None:
+    """A view predictor, its card, and its answer for two views."""
+    FILE.write_bytes(data)
+    try:
+        read = load_predictor(FILE)
+        shipped_name(read)
+    except InputError:
+        return
+    has_known_origin(read.card)
+    units = FeatureUnits(np.zeros(len(FEATURE_NAMES)), np.ones(len(FEATURE_NAMES)))
+    answer = read.raw(np.eye(2, len(FEATURE_NAMES)), units)
+    assert answer.shape == (2,) and (np.isnan(answer) | (answer > 0)).all()
+
+
 def mutate(data: bytes, most: int, seed: int) -> bytes:
-    """Bytes as libFuzzer changes them; every other certificate.json by its entries instead."""
-    random = Random(seed)
-    if data and data[0] % len(PARTS) == 0 and random.random() < 0.5:
+    """Bytes as libFuzzer changes them; every other JSON text by its entries instead."""
+    random, head = Random(seed), 0 if data[:1] == b"{" else 1
+    if (head == 0 or data[:1] == b"\0") and random.random() < 0.5:
         how = random.choice([JSON["value"], JSON["gone"], JSON["key-new"]])
         try:
-            return data[:1] + how(data[1:], random)[: most - 1]
+            return data[:head] + how(data[head:], random)[: most - head]
         except (ValueError, IndexError, TypeError, AttributeError, RecursionError):
             pass  # it is no JSON any more
     return atheris.Mutate(data, most)
 
 
-READERS = {"ply": ply, "colmap": colmap, "certificate": certificate}
+READERS = {
+    "ply": ply,
+    "colmap": colmap,
+    "certificate": certificate,
+    "yaml": settings,
+    "predictor": predictor,
+}
+BY_ENTRIES = ("certificate", "predictor")
 
 
 def write_seeds(reader: str, folder: Path) -> None:
@@ -126,6 +186,12 @@ def write_seeds(reader: str, folder: Path) -> None:
         seeds = [
             bytes([kind]) + (valid / "cert" / part).read_bytes() for kind, part in enumerate(PARTS)
         ]
+    elif reader == "yaml":
+        seeds = [
+            bytes([kind]) + (valid / place).read_bytes() for kind, place in enumerate(SETTINGS)
+        ]
+    elif reader == "predictor":
+        seeds = [(valid / "predictor.json").read_bytes()]
     else:
         seeds = [
             bytes([kind + 2 * number]) + (valid / place / f"{stem}.{suffix}").read_bytes()
@@ -148,7 +214,7 @@ def main() -> None:
     folder = Path(next(word for word in rest if not word.startswith("-")))
     folder.mkdir(parents=True, exist_ok=True)
     write_seeds(name, folder)
-    by_entries = {"custom_mutator": mutate} if name == "certificate" else {}
+    by_entries = {"custom_mutator": mutate} if name in BY_ENTRIES else {}
     atheris.Setup([sys.argv[0], *rest], READERS[name], **by_entries)
     atheris.Fuzz()
 

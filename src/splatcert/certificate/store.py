@@ -46,6 +46,7 @@ from splatcert.storage.whole import (
 )
 
 MAIN, VIEWS, FAMILY = "certificate.json", "views.npz", "family.json"
+SIGNATURE = "certificate.json.sig"
 ASIDE = ".new"
 """Folder in which a certificate is written before any older one is replaced."""
 MAX_BYTES = 1 << 28
@@ -69,7 +70,8 @@ def save_certificate(certificate: Certificate, folder: Path) -> Path:
         _write(certificate, aside)
         for name in (FIELD, VIEWS, MAIN):
             _put(aside / name, folder / name)
-        (folder / KEPT).unlink(missing_ok=True)
+        for name in (KEPT, SIGNATURE):  # a signature was that of an older certificate
+            (folder / name).unlink(missing_ok=True)
     except OSError as error:
         raise ArtefactError(
             f"cannot write a certificate to {folder}: {error.strerror}.\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import textwrap
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,6 +21,16 @@ if TYPE_CHECKING:
     from splatcert.verification.checks import Check, Verification
 
 NEEDS_BOTH = "requires --data and --model"
+UNSIGNED = ("signature", "none", "nobody has signed this certificate")
+UNCHECKED = ("signature", "not checked", "pass --signed-by ALLOWED to check who signed it")
+UNKNOWN = {
+    "training photos": "that the model has not seen the calibration photos: its file does not say "
+    "what it was trained on",
+    "held-out photos": "why some held-out photos did not calibrate: the hardest may have been left "
+    "out",
+    "predictor": "what its predictor was trained on: it does not come with splatcert",
+}
+"""What the verdict says of checks that were not possible, the gravest first."""
 STATES = {True: "ok", False: "failed", None: "not checkable"}
 
 
@@ -32,7 +43,8 @@ class Verify:
     """Check a certificate, one line per check. Exit code 0 if all checks pass, 2 if not.
 
     By itself: seal, hashes, levels, and the threshold, computed in two independent ways. With
-    --data and --model, recompute everything from scratch and compare.
+    --data and --model, recompute everything from scratch and compare. With --signed-by, check who
+    signed it.
     """
 
     certificate: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="CERT")]
@@ -45,6 +57,8 @@ class Verify:
     """Folder of photographs, such as images_4. Default: the certified one."""
     sparse: Annotated[int | None, unset("N")] = None
     """COLMAP model to read, sparse/N. Default: the certified one."""
+    signed_by: Annotated[Path | None, unset("ALLOWED")] = None
+    """File of allowed signers (a name and a public SSH key per line); one must have signed."""
     threads: int = 0
     """Threads of the cpu renderer; 0 means all cores. Does not affect the results."""
     verbose: bool = False
@@ -60,16 +74,28 @@ class Verify:
     def run(self) -> None:
         """Check, print the results, and fail if a check does."""
         from splatcert.certificate.family import is_family
+        from splatcert.certificate.signature import is_signed, require_allowed, require_ssh_keygen
         from splatcert.certificate.store import folder_of
 
         family = is_family(self.certificate)
         folder = self.certificate if family else folder_of(self.certificate)
-        found = self._verify(folder)
+        if self.signed_by is not None:
+            if family:
+                raise OptionError(
+                    f"{folder} is a family, whose members are signed one by one.\n"
+                    f"  Verify a member: splatcert verify {folder}/NAME --signed-by ALLOWED."
+                )
+            require_allowed(self.signed_by)
+            require_ssh_keygen()
+        found = self._signature(folder, self._verify(folder))
         if self.json:
             content = {"passed": found.passed, "checks": [asdict(one) for one in found.checks]}
-            print(json.dumps(content, indent=2))
+            print(json.dumps({**content, "signed": is_signed(folder)}, indent=2))
         else:
-            show_checks(found.checks, recomputed=self.data is not None, verbose=self.verbose)
+            left_out = [] if self.data else [("recomputation", "not checkable", NEEDS_BOTH)]
+            if self.signed_by is None:
+                left_out.append(UNCHECKED if is_signed(folder) else UNSIGNED)
+            show_checks(found.checks, left_out, verbose=self.verbose)
         if not found.passed:
             names = ", ".join(check.name for check in found.failures)
             raise VerifyError(
@@ -103,30 +129,39 @@ class Verify:
             simplefilter("ignore", CalibrationTooSmall)  # its boxes say so
             return verify(folder, opened if family else opened[0], on=on)
 
+    def _signature(self, folder: Path, found: Verification) -> Verification:
+        """With the check of the signature, if one was asked for."""
+        from splatcert.certificate.signature import check_signed_by
+        from splatcert.verification.checks import Verification, run_check
+
+        allowed = self.signed_by
+        if allowed is None:
+            return found
+        signed = run_check("signature", lambda: f"valid, by {check_signed_by(folder, allowed)}")
+        return Verification((*found.checks, signed))
+
     def _verdict(self, found: Verification) -> str:
         count = len(found.checks) - len(found.unchecked)
         if self.data is None:
             return f"valid by itself: all {count} checks passed"
-        if [one.name for one in found.unchecked] == ["predictor"]:
-            return (
-                f"all {count} checks passed, but nobody can check what its predictor was trained "
-                "on: it does not come with splatcert"
-            )
         if found.unchecked:
-            return (
-                f"all {count} checks passed, but nobody can check that the model has not seen the "
-                "calibration photos: its file does not say what it was trained on"
-            )
+            names = {one.name for one in found.unchecked}
+            unknown = next(words for name, words in UNKNOWN.items() if name in names)
+            return f"all {count} checks passed, but nobody can check {unknown}"
         return f"valid: all {count} checks passed, and it follows from these photos and this model"
 
 
-def show_checks(checks: tuple[Check, ...], *, recomputed: bool, verbose: bool) -> None:
-    """Print a table of checks; the detail of a failure or a warning is never shortened."""
+def show_checks(
+    checks: tuple[Check, ...], left_out: Sequence[tuple[str, str, str]], *, verbose: bool
+) -> None:
+    """Print a table of checks and of those left out.
+
+    The detail of a failure or a warning is never shortened.
+    """
     rows = [
         (one.name, "warning" if one.warning else STATES[one.passed], one.detail) for one in checks
     ]
-    if not recomputed:
-        rows.append(("recomputation", "not checkable", NEEDS_BOTH))
+    rows += left_out
     if not verbose:
         taken = sum(max(len(row[column]) + 2 for row in rows) for column in (0, 1))
         room = max(columns() - taken, 20)

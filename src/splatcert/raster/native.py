@@ -18,6 +18,12 @@ from splatcert.raster.normal_sums import NormalSums, Rgb
 from splatcert.raster.query_maps import CHANNELS, MAPS, QueryMaps, Traits
 from splatcert.raster.view import RENDERER_VERSION, Contributors, View
 from splatcert.splats.gaussians import Splats
+from splatcert.storage.memory import (
+    BYTES_PER_ENTRY,
+    BYTES_PER_PIXEL,
+    memory_limit,
+    require_memory,
+)
 
 MOST_THREADS = 1 << 16
 """Larger numbers would overflow the binding; the pool has a lower limit of its own."""
@@ -65,7 +71,31 @@ def prepare(
     camera: Camera,
     antialiased: bool = False,
 ) -> _native.PreparedView:
-    """Project, cull and sort once; the result serves any number of passes."""
+    """Project, cull and sort once; the result serves any number of passes.
+
+    What it takes is counted first: a small file can hold Gaussians that reach every tile.
+    """
+    what = f"a view of {camera.width} x {camera.height} pixels"
+    pixels = BYTES_PER_PIXEL * camera.width * camera.height
+    require_memory(pixels, what)
+    try:
+        return _prepared(
+            (means, quats, log_scales, logit_opacities),
+            camera,
+            antialiased,
+            (memory_limit() - pixels) // BYTES_PER_ENTRY,
+        )
+    except _native.TooManyEntries as error:
+        entries = int(str(error))
+        why = f", because {len(means):,} Gaussians are in up to {entries:,} tiles, counted together"
+        require_memory(pixels + BYTES_PER_ENTRY * entries, what, why)
+        raise
+
+
+def _prepared(
+    geometry: tuple[Tensor, ...], camera: Camera, antialiased: bool, entry_limit: int
+) -> _native.PreparedView:
+    means, quats, log_scales, logit_opacities = geometry
     return _native.PreparedView(
         plain_floats(means),
         plain_floats(quats),
@@ -79,6 +109,7 @@ def prepare(
         camera.width,
         camera.height,
         antialiased,
+        entry_limit,
     )
 
 

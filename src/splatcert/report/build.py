@@ -12,7 +12,8 @@ import numpy as np
 from splatcert import __version__
 from splatcert.certificate.certificate import Certificate, CertificateError
 from splatcert.certificate.diagnostics import CERTIFIED, CONSTANT
-from splatcert.certificate.store import FIELD, VIEWS, folder_of
+from splatcert.certificate.signature import is_signed
+from splatcert.certificate.store import FIELD, SIGNATURE, VIEWS, folder_of
 from splatcert.config import ReportConfig
 from splatcert.deploy import load_certificate
 from splatcert.progress import Progress, quiet
@@ -76,7 +77,12 @@ def write_report(
     commands = _commands(folder, scene, model_path)
     loaded = load_certificate(folder, splats)
     content = report_of(loaded, scene, config or ReportConfig(), on)
-    content = replace(content, checks=verify_folder(folder).checks, commands=commands)
+    content = replace(
+        content,
+        checks=verify_folder(folder).checks,
+        commands=commands,
+        provenance=(*content.provenance, _origin(folder)),
+    )
     if suggestions is not None:
         content = replace(content, next_photos=suggestions)
     return write_page(content, Path(output))
@@ -252,6 +258,16 @@ def _provenance(certificate: Certificate) -> tuple[Facts, ...]:
             ),
         ),
     )
+
+
+def _origin(folder: Path) -> Facts:
+    """Whether somebody signed the certificate; a page cannot know whom its reader trusts."""
+    signed = (
+        f"{SIGNATURE} is present but was not checked: run splatcert verify with --signed-by"
+        if is_signed(folder)
+        else "none: the certificate does not prove who made it"
+    )
+    return Facts("Origin", (("signature", signed),))
 
 
 def _view_counts(certificate: Certificate) -> str:

@@ -28,6 +28,7 @@ from torch import Tensor
 from splatcert import camera as cameras
 from splatcert.errors import InputError
 from splatcert.scene.lens import Lens, Pixels, undistort
+from splatcert.storage.memory import BYTES_PER_PIXEL, require_memory
 
 FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "BMP", "PPM")
 """Formats tried. Others are left out because some of their decoders run programs."""
@@ -79,6 +80,7 @@ def _opened(path: Path) -> Iterator[Image.Image]:
             width, height = image.size
             if width * height > cameras.MAX_PIXELS:
                 raise _too_large(path, f"{width} x {height} pixels")
+            require_memory(BYTES_PER_PIXEL * width * height, f"{path} ({width} x {height} pixels)")
             yield image
     except Image.DecompressionBombError:
         raise _too_large(path, "far more pixels") from None

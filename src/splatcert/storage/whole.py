@@ -127,13 +127,12 @@ def owned_folder(folder: Path, activity: str) -> Iterator[Path]:
         except BlockingIOError as error:
             raise ArtefactError(
                 f"another process is {activity} in {folder}.\n"
-                "  Wait for it, or choose another folder with --output."
+                "  Wait for it, or choose another folder."
             ) from error
         except OSError as error:
             refuse_link(folder / ".lock")
             raise ArtefactError(
-                f"cannot use {folder} for {activity}: {error.strerror}.\n"
-                "  Choose another folder with --output."
+                f"cannot use {folder} for {activity}: {error.strerror}.\n  Choose another folder."
             ) from error
         yield folder
 
@@ -143,7 +142,7 @@ def refuse_link(path: Path) -> None:
     if path.is_symlink():
         raise ArtefactError(
             f"{path} is a symbolic link, and splatcert does not write through links.\n"
-            "  Remove it, or choose the folder that it points to with --output."
+            "  Remove it, or pass the folder that it points to."
         )
 
 
