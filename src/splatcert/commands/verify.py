@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 NEEDS_BOTH = "requires --data and --model"
 STATES = {True: "ok", False: "failed", None: "not checkable"}
+WARNING = "warning"
 
 
 class VerifyError(InputError):
@@ -93,31 +94,40 @@ class Verify:
 
     def _verdict(self, found: Verification) -> str:
         count = len(found.checks) - len(found.unchecked)
+        looks = "the calibration photos look trained on (see unseen photos)" * bool(found.warnings)
         if self.data is None:
-            return f"valid by itself: all {count} checks passed"
-        if [one.name for one in found.unchecked] == ["predictor"]:
-            return (
-                f"all {count} checks passed, but nobody can check what its predictor was trained "
-                "on: it does not come with splatcert"
+            return ", but ".join(
+                filter(None, (f"valid by itself: all {count} checks passed", looks))
             )
-        if found.unchecked:
-            return (
-                f"all {count} checks passed, but nobody can check that the model has not seen the "
-                "calibration photos: its file does not say what it was trained on"
+        unchecked = {one.name for one in found.unchecked}
+        passed, buts = f"all {count} checks passed", [looks] if looks else []
+        if "training photos" in unchecked:
+            buts.append(
+                "nobody can check that the model has not seen the calibration photos: its file "
+                "does not say what it was trained on"
             )
-        return f"valid: all {count} checks passed, and it follows from these photos and this model"
+        elif "predictor" in unchecked:
+            buts.append(
+                "nobody can check what its predictor was trained on: it does not come with "
+                "splatcert"
+            )
+        if buts:
+            return f"{passed}, but {'; '.join(buts)}"
+        return f"valid: {passed}, and it follows from these photos and this model"
 
 
 def show_checks(checks: tuple[Check, ...], *, recomputed: bool, verbose: bool) -> None:
-    """Print a table of checks; the detail of a failure is never shortened."""
-    rows = [(one.name, STATES[one.passed], one.detail) for one in checks]
+    """Print a table of checks; the detail of a failure or warning is never shortened."""
+    rows = [
+        (one.name, WARNING if one.warning else STATES[one.passed], one.detail) for one in checks
+    ]
     if not recomputed:
         rows.append(("recomputation", "not checkable", NEEDS_BOTH))
     if not verbose:
         taken = sum(max(len(row[column]) + 2 for row in rows) for column in (0, 1))
         room = max(columns() - taken, 20)
         rows = [
-            (name, state, detail if state == "failed" else shortened(detail, room))
+            (name, state, detail if state in ("failed", WARNING) else shortened(detail, room))
             for name, state, detail in rows
         ]
     show_table(("check", "result", "detail"), rows)

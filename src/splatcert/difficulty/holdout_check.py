@@ -146,7 +146,7 @@ def check_holdout(
     largest = np.abs(z).max()
     extreme = sum(
         int((np.abs(labels @ ranks / spread).max(axis=1) >= largest).sum())
-        for labels in _relabellings(m, n, seed)
+        for labels in relabellings(m, n, seed)
     )
     return HoldoutCheck(
         p_value=(1 + extreme) / (1 + PERMUTATIONS),
@@ -191,7 +191,7 @@ def _angle(sine: Array) -> Array:
     return np.arcsin(sine.clip(-1, 1))
 
 
-def _relabellings(held_out: int, views: int, seed: int) -> Iterator[NDArray[np.float64]]:
+def relabellings(held_out: int, views: int, seed: int) -> Iterator[NDArray[np.float64]]:
     """Random choices of held-out views as rows of zeros and ones, a few hundred at a time."""
     generator = np.random.Generator(np.random.PCG64(seed))
     labels = (np.arange(views) < held_out).astype(np.float64)

@@ -8,9 +8,6 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from splatcert.difficulty.views_file import NUMBERS, SceneViews
 from splatcert.errors import InputError
 from splatcert.storage.schema import to_plain
 
@@ -23,6 +20,8 @@ class Check:
     passed: bool | None
     """None if it cannot be checked from the given inputs."""
     detail: str
+    warning: bool = False
+    """Whether it passed with evidence against what the certificate assumes."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +45,11 @@ class Verification:
         """The checks that were not possible with the given inputs."""
         return tuple(check for check in self.checks if check.passed is None)
 
+    @property
+    def warnings(self) -> tuple[Check, ...]:
+        """The checks that passed with a warning."""
+        return tuple(check for check in self.checks if check.warning)
+
 
 UNUSABLE = (ValueError, LookupError, ArithmeticError)
 """Errors that arithmetic on edited entries raises; `InputError` is a `ValueError`."""
@@ -57,6 +61,10 @@ class CheckFailed(Exception):  # noqa: N818 - neither an error of ours nor of th
 
 class NotCheckable(Exception):  # noqa: N818
     """What nobody can check from what was given."""
+
+
+class Doubtful(Exception):  # noqa: N818
+    """Evidence against an assumption, which proves nothing."""
 
 
 def check(condition: bool, why: str) -> None:
@@ -71,6 +79,8 @@ def run_check(name: str, ask: Callable[[], str]) -> Check:
         return Check(name, True, ask())
     except NotCheckable as unknown:
         return Check(name, None, str(unknown))
+    except Doubtful as doubt:
+        return Check(name, True, str(doubt), warning=True)
     except (CheckFailed, InputError) as failure:
         return Check(name, False, " ".join(str(failure).split()))
     except UNUSABLE as error:
@@ -134,31 +144,6 @@ def _general(place: str) -> str:
     return f"{before}[]{rest.rpartition(']')[2]}" if bracket else place
 
 
-def different_arrays(stored: SceneViews, again: SceneViews, tolerance: float) -> Iterator[str]:
-    """Names of the per-view arrays that differ.
-
-    Entries of a column are compared relative to the column's own scale, because a feature
-    that is zero up to rounding has no relative error.
-    """
-    for entry in ("schema", "betas", "hashes"):
-        if getattr(stored, entry) != getattr(again, entry):
-            yield entry
-    for role in ("training", "held-out"):
-        one, other = stored.views(role), again.views(role)
-        if one.names != other.names:
-            yield f"{role} names"
-            continue
-        for name in NUMBERS:
-            left, right = getattr(one, name), getattr(other, name)
-            if left.shape != right.shape:
-                yield f"{role} {name}"
-                continue
-            size = np.nan_to_num(np.abs(right)).max(axis=0, initial=0.0)
-            near = np.abs(left - right) <= tolerance * size
-            if not (near | (left == right) | (np.isnan(left) & np.isnan(right))).all():
-                yield f"{role} {name}"
-
-
 ROUNDING = 1e-9
 """Relative difference allowed between two ways of computing one number."""
 
@@ -168,6 +153,8 @@ def alike_records(one: Any, other: Any) -> bool:
     left, right = to_plain(one), to_plain(other)
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(alike_records(left[k], right[k]) for k in left)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(alike_records, left, right))
     if isinstance(left, float) and isinstance(right, float):
         return close(left, right)
     return left == right

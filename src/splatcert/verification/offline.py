@@ -27,11 +27,13 @@ from splatcert.conformal.calibrate import state_guarantee, threshold_of
 from splatcert.conformal.levels import parse_level
 from splatcert.conformal.ranks import outer_rank
 from splatcert.conformal.risk_control import risk_control_threshold
+from splatcert.difficulty.trained_on import check_trained_on
 from splatcert.errors import InputError, listed
-from splatcert.storage.schema import to_plain
 from splatcert.storage.whole import file_hash
 from splatcert.verification.checks import (
     Check,
+    Doubtful,
+    NotCheckable,
     Verification,
     alike_records,
     check,
@@ -172,7 +174,7 @@ def _diagnostics(stored: Stored) -> str:
     }
     rows = views.held_out.rows_of(stored.scores)
     limits = SupportLimits.of(views.held_out.descriptors[rows], [cameras[n] for n in stored.scores])
-    check(to_plain(limits) == to_plain(record.support), "the support limits do not match")
+    check(alike_records(limits, record.support), "the support limits do not match")
     test = exchangeability_test(stored.scores, cameras, record.config.seed)
     check(
         test.p_value == record.exchangeability.p_value, f"the recomputed p-value is {test.p_value}"
@@ -187,6 +189,16 @@ def _diagnostics(stored: Stored) -> str:
     )
     check(alike_records(splits, record.splits), "the split estimates do not match")
     return f"support limits, exchangeability (p = {test.p_value:.2g}) and split estimates agree"
+
+
+def _unseen(stored: Stored) -> str:
+    """Whether the model fits calibration photos as it fits photos that it was trained on."""
+    test = check_trained_on(stored.record.calibration, stored.record.training, stored.views)
+    if test is None:
+        raise NotCheckable("too few or too many views to compare how well the model fits them")
+    if test.flagged:
+        raise Doubtful(test.finding)
+    return test.finding
 
 
 QUESTIONS: dict[str, Callable[[Stored], str]] = {
@@ -205,4 +217,5 @@ QUESTIONS: dict[str, Callable[[Stored], str]] = {
     "labels": check_frozen,
     "inputs": _inputs,
     "diagnostics": _diagnostics,
+    "unseen photos": _unseen,
 }
