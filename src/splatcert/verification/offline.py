@@ -198,7 +198,7 @@ def _unseen(stored: Stored) -> str:
         raise NotCheckable("too few or too many views to compare how well the model fits them")
     if test.flagged:
         raise Doubtful(test.finding)
-    return test.finding
+    return f"p = {test.p_value:.2g}: fitted worse than other photos from similar poses"
 
 
 QUESTIONS: dict[str, Callable[[Stored], str]] = {
