@@ -6,7 +6,7 @@ Reading and offline verification require NumPy only; torch is imported only with
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -23,7 +23,7 @@ from splatcert.verification.training_photos import check_left_out, check_trainin
 
 if TYPE_CHECKING:
     from splatcert.capture import Capture
-    from splatcert.scales.scale import Scale
+    from splatcert.scales.scale import FrozenScale, Scale
     from splatcert.scene.load import Photographs
     from splatcert.scene.scene import Scene
     from splatcert.splats.gaussians import Splats
@@ -52,14 +52,23 @@ def with_model(
     """The certificate with its model, ready to predict; a different model is refused."""
     from dataclasses import replace
 
-    from splatcert.field.store import fit_of
     from splatcert.scales.named import stored_scale
-    from splatcert.scales.training_views import fitted_scene
 
     record = certificate.record
     _check_renderer(record)
     _check_splats(record, splats)
-    chosen = scale or stored_scale(record.scale)
+    frozen = _thaw(certificate, splats, scale or stored_scale(record.scale))
+    if scale is not None:
+        _check_given_scale(record, frozen)
+    return replace(certificate, scale=frozen)
+
+
+def _thaw(certificate: Certificate, splats: Splats, scale: Scale) -> FrozenScale:
+    """The certified scale, from the stored field, support and rule."""
+    from splatcert.field.store import fit_of
+    from splatcert.scales.training_views import fitted_scene
+
+    record = certificate.record
     fitted = fitted_scene(
         splats,
         fit_of(certificate.field),
@@ -67,10 +76,7 @@ def with_model(
         record.scene.extent,
         record.renderer.background,
     )
-    frozen = chosen.thaw(record.scale, fitted, record.renderer.backend)
-    if scale is not None:
-        _check_given_scale(record, frozen)
-    return replace(certificate, scale=frozen)
+    return scale.thaw(record.scale, fitted, record.renderer.backend)
 
 
 def _check_given_scale(record: Record, frozen: Any) -> None:
@@ -153,9 +159,10 @@ def verify(
     checks = (*checks, check_training_photos(record, capture), *check_left_out(record, capture))
     try:
         stored = read_certificate(folder)
+        chosen = scale or stored_scale(record.scale)
         recomputed = certify(
             capture,
-            scale=scale or stored_scale(record.scale),
+            scale=chosen,
             promise=record.promise.asked(),
             config=record.config,
             backend=record.renderer.backend,
@@ -165,7 +172,17 @@ def verify(
     except UNUSABLE as error:
         refused = Check("from scratch", False, " ".join(str(error).split()))
         return Verification((*checks, refused))
-    return Verification((*checks, *compare(stored, recomputed)))
+    maps = half_widths(stored, recomputed, capture.splats, chosen)
+    return Verification((*checks, *compare(stored, recomputed, maps)))
+
+
+def half_widths(
+    stored: Certificate, recomputed: Certificate, splats: Splats, scale: Scale
+) -> Iterator[tuple[str, Any, Any]]:
+    """Half-widths over q at the calibration cameras: as certified, and as recomputed."""
+    frozen, again = _thaw(stored, splats, scale), cast("FrozenScale", recomputed.scale)
+    for view in recomputed.record.calibration:  # cameras of the capture, not of a stranger's file
+        yield view.name, frozen(view.camera).scale(), again(view.camera).scale()
 
 
 def open_certificate(

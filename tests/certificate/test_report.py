@@ -19,6 +19,7 @@ from splatcert.certificate.certificate import CertificateError
 from splatcert.commands.certify import facts
 from splatcert.deploy import load_certificate
 from splatcert.difficulty.holdout_check import Difference, HoldoutCheck
+from splatcert.difficulty.trained_on import TrainedOnCheck
 from splatcert.report.build import report_of
 from splatcert.report.conditions import conditions_of
 from splatcert.report.summary import closing_lines
@@ -157,6 +158,28 @@ def test_an_unfair_hold_out_is_attention_and_a_fair_one_no_approval(
     judged.__dict__["holdout_check"] = None
     assert not [one for one in conditions_of(judged) if "feature" in one.columns]
     assert facts(judged, Path("cert"))["holdout_check"] is None
+
+
+@pytest.mark.parametrize(
+    ("p_value", "mark", "row", "said"),
+    [
+        (0.001, "neutral", "Notes", "as expected of photos it has not seen (p = 0.001)"),
+        (0.4, "attention", "Unseen", "look trained on"),
+    ],
+)
+def test_photos_that_look_trained_on_are_attention(certificate, p_value, mark, row, said):
+    check = TrainedOnCheck(p_value=p_value, calibration=25, training=169)
+    judged = replace(certificate)
+    judged.__dict__["trained_on_check"] = check
+    (found,) = [one for one in conditions_of(judged) if "nearest in pose" in one.words]
+    assert found.mark == mark and said in found.words
+    assert "at least 95.0%" in found.words and "no known error rate" in found.words
+    lines = closing_lines(judged, Path("cert"))
+    assert said in lines[row] and ("Unseen" in lines) == (mark == "attention")
+    assert facts(judged, Path("cert"))["trained_on_check"]["flagged"] == (mark == "attention")
+    judged.__dict__["trained_on_check"] = None
+    assert not [one for one in conditions_of(judged) if "nearest in pose" in one.words]
+    assert facts(judged, Path("cert"))["trained_on_check"] is None
 
 
 def test_certify_ends_with_seven_lines(certificate):

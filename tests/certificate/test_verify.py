@@ -27,7 +27,8 @@ from splatcert.storage.schema import from_plain, to_plain
 from splatcert.storage.whole import file_hash as hash_of
 from splatcert.verification.checks import differences
 from splatcert.verification.offline import verify_folder
-from splatcert.verification.recompute import APART, TOLERANCE, compare
+from splatcert.verification.recompute import APART, compare
+from splatcert.verification.tolerances import SAME_PIXELS
 
 Edit = Callable[[dict[str, Any]], Any]
 
@@ -263,7 +264,7 @@ def test_other_units_with_the_same_scores_fail_against_the_photos(folder, photos
     assert not failed(folder)
     found = verify_scene(folder, made_capture(photos), model)
     told = {check.name: check.detail for check in found.failures}
-    assert told.keys() == {"entries", "numbers"}
+    assert told.keys() == {"new factors", "half-widths", "entries", "numbers"}
     assert "factor" in told["entries"] and "training descriptors" in told["numbers"]
 
 
@@ -276,12 +277,12 @@ def test_every_entry_that_can_be_computed_again_is_compared(certificate):
         (lambda c: c["calibration"][1].update(factor=0.5), f"calibration[{HELD_OUT[1]}].factor"),
         (lambda c: c["training"][0].update(file="0" * 64), f"training[{NAMES[1]}].file"),
         (lambda c: c["guarantee"].update(threshold="inf"), "guarantee.threshold"),
-        (lambda c: c.update(splits=None), "splits"),
+        (lambda c: c["support"].update(angle=3.0), "support.angle"),
     ):
         content = json.loads(json.dumps(plain))
         change(content)
-        assert list(differences(content, plain, TOLERANCE, apart=APART)) == [place]
-    assert not list(differences(plain, plain, TOLERANCE))
+        assert list(differences(content, plain, SAME_PIXELS.near, apart=APART)) == [place]
+    assert not list(differences(plain, plain, SAME_PIXELS.near))
 
 
 def test_a_finite_threshold_is_not_an_infinite_one(certificate):

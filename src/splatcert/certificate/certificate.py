@@ -27,6 +27,7 @@ from splatcert.conformal.levels import Level, parse_level
 from splatcert.difficulty.holdout_check import HoldoutCheck, check_holdout
 from splatcert.difficulty.predictor import ViewPredictor
 from splatcert.difficulty.rule import FactorRule
+from splatcert.difficulty.trained_on import TrainedOnCheck, check_trained_on
 from splatcert.difficulty.views_file import SceneViews
 from splatcert.errors import InputError
 from splatcert.shown import Plotted
@@ -107,6 +108,11 @@ class Certificate(Plotted):
         """Whether calibration views are a fair sample of the capture; None if nobody can say."""
         calibration, training = self.record.calibration, self.record.training
         return check_holdout([v.camera for v in calibration], [v.camera for v in training])
+
+    @cached_property
+    def trained_on_check(self) -> TrainedOnCheck | None:
+        """Whether the calibration photos look trained on; None if nobody can say."""
+        return check_trained_on(self.record.calibration, self.record.training, self.views)
 
     @property
     def usual_half_widths(self) -> list[float]:

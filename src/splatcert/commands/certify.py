@@ -252,7 +252,7 @@ def facts(certificate: Certificate, folder: Path) -> dict[str, Any]:
     views = {"training": len(record.training), "calibration": len(record.calibration)}
     rule = certificate.rule
     predictor = None if rule is None else rule.predictor
-    check = certificate.holdout_check
+    check, trained_on = certificate.holdout_check, certificate.trained_on_check
     return {
         "kind": "certificate",
         "path": str(folder),
@@ -260,4 +260,5 @@ def facts(certificate: Certificate, folder: Path) -> dict[str, Any]:
         "views": {**views, "unlabelled": len(record.unlabelled)},
         "predictor": None if predictor is None else predictor.sha256,
         "holdout_check": None if check is None else check.facts(),
+        "trained_on_check": None if trained_on is None else trained_on.facts(),
     }

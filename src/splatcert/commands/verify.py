@@ -32,6 +32,7 @@ UNKNOWN = {
 }
 """What the verdict says of checks that were not possible, the gravest first."""
 STATES = {True: "ok", False: "failed", None: "not checkable"}
+WARNING = "warning"
 
 
 class VerifyError(InputError):
@@ -142,13 +143,21 @@ class Verify:
 
     def _verdict(self, found: Verification) -> str:
         count = len(found.checks) - len(found.unchecked)
+        warned = {one.name for one in found.warnings}
+        looks = "the calibration photos look trained on (see unseen photos)" * (
+            "unseen photos" in warned
+        )
         if self.data is None:
-            return f"valid by itself: all {count} checks passed"
-        if found.unchecked:
-            names = {one.name for one in found.unchecked}
-            unknown = next(words for name, words in UNKNOWN.items() if name in names)
-            return f"all {count} checks passed, but nobody can check {unknown}"
-        return f"valid: all {count} checks passed, and it follows from these photos and this model"
+            return ", but ".join(
+                filter(None, (f"valid by itself: all {count} checks passed", looks))
+            )
+        unchecked = {one.name for one in found.unchecked}
+        passed, buts = f"all {count} checks passed", [looks] if looks else []
+        if unknown := next((words for n, words in UNKNOWN.items() if n in unchecked), ""):
+            buts.append(f"nobody can check {unknown}")
+        if buts:
+            return f"{passed}, but {'; '.join(buts)}"
+        return f"valid: {passed}, and it follows from these photos and this model"
 
 
 def show_checks(
@@ -159,14 +168,14 @@ def show_checks(
     The detail of a failure or a warning is never shortened.
     """
     rows = [
-        (one.name, "warning" if one.warning else STATES[one.passed], one.detail) for one in checks
+        (one.name, WARNING if one.warning else STATES[one.passed], one.detail) for one in checks
     ]
     rows += left_out
     if not verbose:
         taken = sum(max(len(row[column]) + 2 for row in rows) for column in (0, 1))
         room = max(columns() - taken, 20)
         rows = [
-            (name, state, detail if state in ("failed", "warning") else shortened(detail, room))
+            (name, state, detail if state in ("failed", WARNING) else shortened(detail, room))
             for name, state, detail in rows
         ]
     show_table(("check", "result", "detail"), rows)

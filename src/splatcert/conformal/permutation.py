@@ -154,12 +154,12 @@ def rank_sum_test(
     largest = np.abs(z).max()
     extreme = sum(
         int((np.abs(labels @ ranks / spread).max(axis=1) >= largest).sum())
-        for labels in _relabellings(first, n, permutations, seed)
+        for labels in relabellings(first, n, permutations, seed)
     )
     return RankSums((1 + extreme) / (1 + permutations), z)
 
 
-def _relabellings(
+def relabellings(
     first: int, views: int, permutations: int, seed: int
 ) -> Iterator[NDArray[np.float64]]:
     """Random choices of the first group as rows of zeros and ones, a few hundred at a time."""

@@ -17,6 +17,7 @@ from splatcert.conformal.calibrate import ordinal, shortfall, state_flag
 from splatcert.conformal.levels import in_percent, rounded_up_percent
 from splatcert.conformal.ranks import views_needed
 from splatcert.difficulty.holdout_check import UNFAIR
+from splatcert.difficulty.trained_on import LEVEL
 from splatcert.report.content import Condition, Mark, percent, plural, plus_minus
 from splatcert.report.summary import earlier_use
 from splatcert.strangeness.measures import COMPONENTS
@@ -48,6 +49,7 @@ def conditions_of(certificate: Certificate) -> tuple[Condition, ...]:
         *_fair_sample(certificate),
         _enough_views(certificate),
         _unseen(certificate),
+        *_looks_trained_on(certificate),
         _labels(certificate),
         *_history(certificate),
         _pixels(certificate),
@@ -175,6 +177,26 @@ def _unseen(certificate: Certificate) -> Condition:
         if mark == "attention"
         else "The model was not trained on the calibration photos",
         words=f"{words} Split: {split}.",
+    )
+
+
+def _looks_trained_on(certificate: Certificate) -> tuple[Condition, ...]:
+    test = certificate.trained_on_check
+    if test is None:
+        return ()
+    return (
+        Condition(
+            mark="attention" if test.flagged else "neutral",
+            title="The calibration photos look trained on"
+            if test.flagged
+            else "The calibration photos do not look trained on",
+            words=f"{test.words} The test compares the residuals of "
+            f"{plural(test.calibration, 'calibration view')} and "
+            f"{plural(test.training, 'training view')}, each with those of the views nearest in "
+            "pose. Photos that were trained on, if chosen at random, are called out with "
+            f"probability at least {percent(1 - LEVEL)}. Unseen photos can be called out too: the "
+            "test has no known error rate for them.",
+        ),
     )
 
 

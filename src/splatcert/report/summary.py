@@ -256,13 +256,15 @@ def evenness_words(certificate: Certificate) -> str:
 
 
 def _holdout_rows(certificate: Certificate) -> dict[str, str]:
-    """The notes; a hold-out that is no fair sample gets a row of its own."""
-    notes, check = evenness_words(certificate), certificate.holdout_check
-    if check is None:
-        return {"Notes": notes}
-    if check.flagged:
-        return {"Hold-out": check.words, "Notes": notes}
-    return {"Notes": f"{notes} {check.words}"}
+    """The notes; a test of the hold-out that calls it out gets a row of its own."""
+    rows, notes = {}, [evenness_words(certificate)]
+    tests = {"Hold-out": certificate.holdout_check, "Unseen": certificate.trained_on_check}
+    for name, test in tests.items():
+        if test is not None and test.flagged:
+            rows[name] = test.words
+        elif test is not None:
+            notes.append(test.words)
+    return {**rows, "Notes": " ".join(notes)}
 
 
 def estimate_words(certificate: Certificate) -> str:

@@ -8,9 +8,6 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from splatcert.difficulty.views_file import SceneViews
 from splatcert.errors import InputError
 from splatcert.storage.schema import to_plain
 
@@ -47,6 +44,11 @@ class Verification:
     def unchecked(self) -> tuple[Check, ...]:
         """The checks that were not possible with the given inputs."""
         return tuple(check for check in self.checks if check.passed is None)
+
+    @property
+    def warnings(self) -> tuple[Check, ...]:
+        """The checks that passed with a warning."""
+        return tuple(check for check in self.checks if check.warning)
 
 
 UNUSABLE = (ValueError, LookupError, ArithmeticError)
@@ -101,8 +103,6 @@ def check_spread(scores: Collection[float]) -> str:
     return f"from {low:.3g} to {high:.3g}"
 
 
-FLIPPED = 1e-3
-"""Difference between two shares of pixels: rounding may move a few across the boundary."""
 TINY = 1e-12
 """Largest value that rounding may turn a zero into."""
 
@@ -144,31 +144,6 @@ def _general(place: str) -> str:
     return f"{before}[]{rest.rpartition(']')[2]}" if bracket else place
 
 
-def different_arrays(stored: SceneViews, again: SceneViews, tolerance: float) -> Iterator[str]:
-    """Names of the per-view arrays that differ.
-
-    Entries of a column are compared relative to the column's own scale, because a feature
-    that is zero up to rounding has no relative error.
-    """
-    for entry in ("schema", "betas", "hashes"):
-        if getattr(stored, entry) != getattr(again, entry):
-            yield entry
-    for role in ("training", "held-out"):
-        one, other = stored.views(role), again.views(role)
-        if one.names != other.names:
-            yield f"{role} names"
-            continue
-        for name in one.stored:  # certificates of older schemas have no shares
-            left, right = getattr(one, name), getattr(other, name)
-            if left.shape != right.shape:
-                yield f"{role} {name}"
-                continue
-            size = np.nan_to_num(np.abs(right)).max(axis=0, initial=0.0)
-            near = np.abs(left - right) <= (FLIPPED if name == "shares" else tolerance * size)
-            if not (near | (left == right) | (np.isnan(left) & np.isnan(right))).all():
-                yield f"{role} {name}"
-
-
 ROUNDING = 1e-9
 """Relative difference allowed between two ways of computing one number."""
 
@@ -179,8 +154,7 @@ def alike_records(one: Any, other: Any) -> bool:
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(alike_records(left[k], right[k]) for k in left)
     if isinstance(left, list) and isinstance(right, list):
-        pairs = zip(left, right, strict=False)
-        return len(left) == len(right) and all(alike_records(*pair) for pair in pairs)
+        return len(left) == len(right) and all(map(alike_records, left, right))
     if isinstance(left, float) and isinstance(right, float):
         return close(left, right)
     return left == right

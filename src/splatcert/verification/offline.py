@@ -25,10 +25,12 @@ from splatcert.certificate.issue import counted_pixels, view_marks
 from splatcert.certificate.sights import strangeness_limit
 from splatcert.certificate.store import FIELD, VIEWS, Stored, read_content, read_parts
 from splatcert.conformal.levels import parse_level
+from splatcert.difficulty.trained_on import check_trained_on
 from splatcert.errors import InputError, listed
 from splatcert.storage.whole import file_hash
 from splatcert.verification.checks import (
     Check,
+    NotCheckable,
     Verification,
     Warned,
     alike_records,
@@ -195,6 +197,16 @@ def _limits(stored: Stored) -> Any:
     return SupportLimits.of(views.held_out.descriptors[rows], cameras)
 
 
+def _unseen(stored: Stored) -> str:
+    """Whether the model fits calibration photos as it fits photos that it was trained on."""
+    test = check_trained_on(stored.record.calibration, stored.record.training, stored.views)
+    if test is None:
+        raise NotCheckable("too few or too many views to compare how well the model fits them")
+    if test.flagged:
+        raise Warned(test.finding)
+    return f"p = {test.p_value:.2g}: fitted worse than other photos from similar poses"
+
+
 QUESTIONS: dict[str, Callable[[Stored], str]] = {
     "seal": _seal,
     "files": _files,
@@ -213,4 +225,5 @@ QUESTIONS: dict[str, Callable[[Stored], str]] = {
     "photo history": _history,
     "inputs": _inputs,
     "diagnostics": _diagnostics,
+    "unseen photos": _unseen,
 }

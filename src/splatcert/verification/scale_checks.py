@@ -38,7 +38,7 @@ def check_scale(stored: Stored) -> str:
         rule.predictor, views.training.descriptors, views.held_out.descriptors, rule.unit
     )
     check(
-        again.parameters() == record.scale.parameters
+        alike_records(again.parameters(), record.scale.parameters)
         and (again.lambda_b, again.batch_only) == (record.scale.shape, record.scale.batch_only),
         "units, reference or shrinkage do not follow from the descriptors and the predictor",
     )
