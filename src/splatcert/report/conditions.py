@@ -106,7 +106,7 @@ def _regions(certificate: Certificate) -> tuple[Condition, ...]:
         return ()
     return (
         Condition(
-            mark="neutral",
+            mark="yours",
             title="Coverage by region",
             words="Calibration views are grouped by the places of their cameras. Each view is left "
             "out in turn and compared with the threshold of the others. Few views per region give "
@@ -230,7 +230,7 @@ def _flag(certificate: Certificate) -> Condition:
         return _support(certificate)
     views, allowed = plural(limit.views, "calibration view"), limit.allowed()
     return Condition(
-        mark="neutral",
+        mark="yours",
         title="Cameras unlike the calibration views are flagged",
         words="The strangeness of a camera is the largest of seven numbers, in units of the "
         f"training views. A camera is flagged if it is stranger than the {ordinal(limit.rank)} "
@@ -260,7 +260,7 @@ def _support(certificate: Certificate) -> Condition:
     fewest, most = limits.pixels
     size = f"{fewest:,}" if fewest == most else f"{fewest:,} to {most:,}"
     return Condition(
-        mark="neutral",
+        mark="yours",
         title="Cameras beyond the calibration views are flagged",
         words=f"A camera is flagged if it exceeds a limit that all {views} calibration views "
         f"keep. Each of the first three flags a view like them with probability at most "
