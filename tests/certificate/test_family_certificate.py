@@ -20,7 +20,7 @@ from splatcert.certificate.family import read_family
 from splatcert.certificate.hashes import seal_of
 from splatcert.conformal.family_conformal import FamilyError, member_threshold
 from splatcert.conformal.ranks import order_statistic, outer_rank
-from splatcert.families import member_name
+from splatcert.families.candidates import member_name
 from splatcert.refusals import WrongModelError
 from splatcert.splats.gaussians import Splats
 from splatcert.verification.family_checks import unit_of
