@@ -38,13 +38,14 @@ PLACEHOLDERS = {
     "CERT": "own.cert",
     "CERT...": "own.cert",
     "OUT": "measured",
+    "block5of20": "block2of6",
     "CONFIG": "smoke.toml",
     "FOLDER": "splatcert-bench",
     "~/captures": "captures",
     "/mnt/captures": "captures",
     "/mnt/out": "out",
 }
-SMALLER = {"--iterations": "300", "--members": "2"}
+SMALLER = {"--iterations": "300", "--members": "2", "--stretch": "2", "--gamma": "1/2"}
 """Options whose documented value is too much for a test."""
 ADDED = {
     "train": {"--max-gaussians": "2000", "--iterations": "300"},

@@ -21,7 +21,7 @@ from splatcert.conformal.family_conformal import units_from
 from splatcert.conformal.levels import parse_level
 from splatcert.families.candidates import Candidate, candidates_of, refuse_candidates
 from splatcert.pipeline import issue_certificate, score_views
-from splatcert.progress import Progress, quiet
+from splatcert.progress import Progress, part_of, quiet
 from splatcert.raster.render import Backend
 from splatcert.refusals import refuse_known_photos
 from splatcert.scales.scale import FittedScale, FrozenScale, Scale
@@ -71,7 +71,7 @@ def certify_candidates(
     fitted = _fit(candidates, sides, folder, on)
 
     # Phase 3: the whole query batch, without labels. These lines fix every scale and unit.
-    frozen = {name: one.freeze(tuple(held_out), on=on) for name, one in fitted.items()}
+    frozen = {n: f.freeze(tuple(held_out), on=part_of(on, n)) for n, f in fitted.items()}
     units = {name: _unit(fitted[name], frozen[name], betas.index(beta)) for name in fitted}
     proofs, used_before = {n: f.hash for n, f in frozen.items()}, len(held_out.ledger.entries)
     proof = frozen_family(proofs, units)
@@ -80,7 +80,10 @@ def certify_candidates(
     labelled = held_out.reveal("calibration", held_out.with_photo, by="certify")
     for one in candidates.values():
         refuse_known_photos(one.scale, one.capture.scene, labelled)
-    scored = {name: score_views(one, labelled, betas, beta, on) for name, one in frozen.items()}
+    scored = {
+        name: score_views(one, labelled, betas, beta, part_of(on, name))
+        for name, one in frozen.items()
+    }
     families = family_records(
         {name: {view.name: view.score for view in views} for name, views in scored.items()},
         units,
@@ -123,7 +126,7 @@ def _fit(
         first = of_model.setdefault(sides[name].model.splats, name)
         place = None if folder is None else folder / first
         known = None if first == name else fitted[first].under(one.scale)
-        fitted[name] = known or one.scale.fit(sides[name], folder=place, on=on)
+        fitted[name] = known or one.scale.fit(sides[name], folder=place, on=part_of(on, first))
     return fitted
 
 
