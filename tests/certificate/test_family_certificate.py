@@ -172,6 +172,26 @@ def test_a_family_that_was_resealed_fails(folder, change, failed):
     assert failed in {check.name for check in found.failures}, found.checks
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        [],
+        {},
+        {"members": {"../up": "0", "b": "1"}},
+        {"members": {"a": "0"}},
+        {"schema": 2},
+        {"format": "splatcert certificate"},
+    ],
+)
+def test_a_malformed_family_is_refused(stored, tmp_path, content):
+    known = json.loads((stored / "family.json").read_text())
+    edited = {**known, **content} if content else content
+    (tmp_path / "family.json").write_text(json.dumps(edited))
+    with pytest.raises(CertificateError, match="is not a valid family"):
+        sc.load_certificate(tmp_path)
+    assert not sc.verify(tmp_path).passed
+
+
 def test_a_member_that_lists_another_family_fails(folder):
     reseal(folder, raise_price, NAMES[:1])
     assert "views" in {check.name for check in sc.verify(folder).failures}
