@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from splatcert.difficulty.predictor import ViewPredictor, load_predictor
     from splatcert.difficulty.views_file import SceneViews
     from splatcert.errors import InputError
-    from splatcert.families import certify_family
+    from splatcert.families.certify import certify_family
     from splatcert.pipeline import certify, learn
     from splatcert.raster.render import Render, open_view, render
     from splatcert.raster.view import View
@@ -108,7 +108,7 @@ _HOMES = {
     "View": "splatcert.raster.view",
     "ViewPredictor": "splatcert.difficulty.predictor",
     "certify": "splatcert.pipeline",
-    "certify_family": "splatcert.families",
+    "certify_family": "splatcert.families.certify",
     "learn": "splatcert.pipeline",
     "load_certificate": "splatcert.deploy",
     "load_predictor": "splatcert.difficulty.predictor",

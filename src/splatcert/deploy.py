@@ -142,7 +142,7 @@ def verify(
     if is_family(Path(path)):
         if capture is None:
             return verify_family_folder(Path(path))
-        from splatcert.families import verify_family
+        from splatcert.families.verify import verify_family
 
         models = capture if isinstance(capture, Sequence) else [capture]
         return verify_family(Path(path), models, on)

@@ -26,3 +26,12 @@ def each(items: Sequence[Item], doing: str, on: Progress) -> Iterator[Item]:
     for done, item in enumerate(items):
         on(doing, done, len(items))
         yield item
+
+
+def part_of(on: Progress, part: str) -> Progress:
+    """The same callback for one part of the work, whose steps are counted by themselves."""
+
+    def tell(doing: str, done: int, total: int, note: str = "", /) -> None:
+        on(f"{part}: {doing}", done, total, note)
+
+    return tell

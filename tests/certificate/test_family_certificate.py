@@ -20,7 +20,7 @@ from splatcert.certificate.family import read_family
 from splatcert.certificate.hashes import seal_of
 from splatcert.conformal.family_conformal import FamilyError, member_threshold
 from splatcert.conformal.ranks import order_statistic, outer_rank
-from splatcert.families import member_name
+from splatcert.families.candidates import member_name
 from splatcert.refusals import WrongModelError
 from splatcert.splats.gaussians import Splats
 from splatcert.verification.family_checks import unit_of
@@ -170,6 +170,26 @@ def test_a_family_that_was_resealed_fails(folder, change, failed):
     reseal(folder, change)
     found = sc.verify(folder)
     assert failed in {check.name for check in found.failures}, found.checks
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        [],
+        {},
+        {"members": {"../up": "0", "b": "1"}},
+        {"members": {"a": "0"}},
+        {"schema": 2},
+        {"format": "splatcert certificate"},
+    ],
+)
+def test_a_malformed_family_is_refused(stored, tmp_path, content):
+    known = json.loads((stored / "family.json").read_text())
+    edited = {**known, **content} if content else content
+    (tmp_path / "family.json").write_text(json.dumps(edited))
+    with pytest.raises(CertificateError, match="is not a valid family"):
+        sc.load_certificate(tmp_path)
+    assert not sc.verify(tmp_path).passed
 
 
 def test_a_member_that_lists_another_family_fails(folder):

@@ -115,7 +115,8 @@ def swap(content) -> None:
     [
         (swap, {"promise"}),
         (lambda c: c["promise"]["path"].update(gamma="0/1"), {"levels", "threshold"}),
-        (lambda c: c["promise"]["path"].update(length=3), {"promise"}),
+        (lambda c: c["promise"]["path"].update(length=3), {"format"}),
+        (lambda c: c["promise"]["path"].update(gamma="5/1"), {"format"}),
         (lambda c: c["promise"]["path"]["stretches"].pop(), {"promise", "levels"}),
         (lambda c: c["promise"].update(to_plain(VIEW)), {"levels", "threshold"}),
         (lambda c: c["promise"]["path"]["unused"].append(NAMES[2]), {"promise"}),
@@ -130,6 +131,12 @@ def test_an_edited_promise_fails(path_folder, change, failed):
 def test_a_kind_without_its_entries_is_not_a_certificate(path_folder):
     reseal(path_folder, lambda c: c["promise"].update(path=None))
     with pytest.raises(sc.InputError, match="a promise of kind path does not have these entries"):
+        read_certificate(path_folder)
+
+
+def test_a_promise_about_other_views_is_not_read(path_folder):
+    reseal(path_folder, lambda c: c["promise"]["path"]["stretches"].pop())
+    with pytest.raises(sc.InputError, match="is not about the views"):
         read_certificate(path_folder)
 
 

@@ -40,6 +40,7 @@ PLACEHOLDERS = {
     "CERT": "own.cert",
     "CERT...": "own.cert",
     "OUT": "measured",
+    "block5of20": "block2of6",
     "CONFIG": "smoke.toml",
     "FOLDER": "splatcert-bench",
     "KEY": "key",
@@ -48,7 +49,13 @@ PLACEHOLDERS = {
     "/mnt/captures": "captures",
     "/mnt/out": "out",
 }
-SMALLER = {"--iterations": "300", "--members": "2", "--max-half-width": "0.99"}
+SMALLER = {
+    "--iterations": "300",
+    "--members": "2",
+    "--stretch": "2",
+    "--gamma": "1/2",
+    "--max-half-width": "0.99",
+}
 """Options whose documented value is too much for a test, or too strict for its model."""
 ADDED = {
     "train": {"--max-gaussians": "2000", "--iterations": "300"},

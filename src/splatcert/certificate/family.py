@@ -56,6 +56,8 @@ class FamilyFile:
     def __post_init__(self) -> None:
         if not 2 <= len(self.members) <= MOST_MEMBERS or not all(map(is_name, self.members)):
             raise PlainError(f"members must be 2 to {MOST_MEMBERS} names of folders")
+        if self.schema != SCHEMA:
+            raise PlainError(f"schema {self.schema}, but this program reads schema {SCHEMA}")
 
 
 def is_name(name: str) -> bool:

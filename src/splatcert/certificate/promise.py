@@ -48,6 +48,14 @@ class PathRecord:
     unused: tuple[str, ...]
     """Held-out photographs that fill no stretch; their labels were not opened."""
 
+    def __post_init__(self) -> None:
+        alike = all(len(run) == self.length for run in self.stretches)
+        if self.length < 2 or not self.stretches or not alike or not 0 <= self.gamma < 1:
+            raise RecordError(
+                f"stretches must have {self.length} views each, at least 2, and gamma must lie "
+                f"in [0, 1), got {self.gamma}"
+            )
+
     def scores(self, views: Mapping[str, float]) -> dict[str, float]:
         """Score of each stretch, under the name of its middle view."""
         return {
@@ -73,8 +81,12 @@ class MemberRecord:
     """Mean half-width over the calibration views."""
 
     def __post_init__(self) -> None:
-        if not 1 / MOST <= self.unit <= MOST or not is_width(self.threshold):
-            raise RecordError(f"the unit must be positive and finite, got {self.unit}")
+        widths = (self.threshold, self.alone, self.width)
+        if not 1 / MOST <= self.unit <= MOST or not all(map(is_width, widths)):
+            raise RecordError(
+                f"unit, thresholds and width of member {self.name} must be 0 to {MOST:g}, and the "
+                "unit positive"
+            )
 
     @property
     def price(self) -> float:
@@ -128,6 +140,12 @@ class PromiseRecord:
     def asked(self) -> PathPromise | None:
         """The argument of `certify` that leads to this promise."""
         return self.path and PathPromise(self.path.length, str(self.path.gamma))
+
+    def is_about(self, calibration: Collection[str]) -> bool:
+        """Whether the views that the promise names are the calibration views."""
+        if self.path is not None:
+            return {name for run in self.path.stretches for name in run} == set(calibration)
+        return self.family is None or self.family.scores.keys() == set(calibration)
 
     def calibrating(self, with_photo: Sequence[str]) -> tuple[str, ...]:
         """The held-out views whose labels calibrate, in order."""

@@ -194,6 +194,7 @@ def _check_views(record: Record, views: SceneViews, folder: Path) -> None:
         or training != list(views.training.names)
         or sorted(held_out) != sorted(views.held_out.names)
         or record.guarantee.beta not in views.betas
+        or not record.promise.is_about([view.name for view in record.calibration])
     ):
         raise CertificateError(
             f"{folder / VIEWS} is not about the views and the level of {MAIN}.\n"

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 def model_names(models: Sequence[Path]) -> dict[str, Path]:
-    """A name for each model: that of its file or folder, with its parent's where two agree."""
-    for name in (_own_name, _with_parent):
+    """A name for each model: that of its file or folder, longer where two agree."""
+    for name in (_own_name, lambda path: path.resolve().name, _with_parent):
         named = {name(path): path for path in models}
         if len(named) == len(models):
             return named
@@ -49,7 +49,8 @@ def certify_several(
     """Certify all candidates together, write the family's folder, and state the guarantee."""
     from splatcert.certificate.store import is_certificate, remember_places
     from splatcert.commands.certify import opened_words
-    from splatcert.families import candidates_of, certify_candidates, refuse_candidates
+    from splatcert.families.candidates import candidates_of, refuse_candidates
+    from splatcert.families.certify import certify_candidates
     from splatcert.storage.whole import owned_folder
 
     if asked.promise != "view":
