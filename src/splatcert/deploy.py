@@ -154,7 +154,8 @@ def check_training_photos(record: Record, capture: Capture) -> Check:
     A model fits photos it was trained on better than new ones, so a certificate calibrated on
     them overstates coverage, even if everything else agrees.
     """
-    name, photos = "training photos", sorted(capture.scene.cameras)
+    name, scene = "training photos", capture.scene
+    photos = sorted(set(scene.cameras) - set(scene.registered))
     seen = capture.account.trained_on(photos, own_split=capture.own_split)
     calibrated = {view.name for view in record.calibration}
     if seen is None:
@@ -162,6 +163,9 @@ def check_training_photos(record: Record, capture: Capture) -> Check:
             record.scene.held_out_by == "model"
         )
         return Check(name, None, f"the model does not say which photos it was trained on{claim}")
+    if capture.account.seen is None and calibrated & set(scene.registered):
+        told = "the calibration photos were registered after the capture was made; the model "
+        return Check(name, None, f"{told}does not say whether it was trained on them")
     if both := sorted(calibrated & set(seen)):
         return Check(
             name,

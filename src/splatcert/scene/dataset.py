@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from splatcert.camera import FARTHEST, Camera
 from splatcert.errors import InputError, listed
 from splatcert.scene.lens import Lens, pinhole_of
-from splatcert.storage.ply_table import read_columns, read_header
 
 Format = Literal["colmap", "transforms", "blender"]
 Part = Literal["training", "held out", "unused"]
@@ -90,6 +89,8 @@ class Dataset:
     frame: WorldFrame = field(default_factory=WorldFrame)
     split: dict[str, Part] | None = None
     """The format's own split by name, if it has one."""
+    registered: tuple[str, ...] = ()
+    """Photos that were added after the poses of the others had been computed, by name."""
 
 
 class PointsError(InputError):
@@ -126,37 +127,6 @@ class SparsePoints:
             )
 
 
-def read_ply_points(path: Path) -> SparsePoints:
-    """Positions and colours of a PLY point cloud, ASCII or binary, found by property name."""
-    if not path.is_file():
-        raise PointsError(
-            f"no point cloud at {path}.\n  Restore it, or remove it from the dataset."
-        )
-    header = read_header(path)
-    vertex = header.element("vertex")
-    if missing := [name for name in ("x", "y", "z") if name not in vertex.names]:
-        raise PointsError(
-            f"the point cloud {path} has no property {missing[0]!r}, only "
-            f"{', '.join(vertex.names)[:300]}.\n  Export it again with x, y, z."
-        )
-    table = read_columns(header, vertex)
-    xyz = np.column_stack([table[name] for name in ("x", "y", "z")]).astype(np.float64)
-    points = SparsePoints(xyz=xyz, rgb=_colours(table, vertex.count))
-    points.check_finite(path)
-    return points
-
-
-def _colours(table: Mapping[str, NDArray[np.generic]], count: int) -> NDArray[np.uint8]:
-    """Colours as bytes; middle grey where the file has none."""
-    if not all(name in table for name in ("red", "green", "blue")):
-        return np.full((count, 3), 128, dtype=np.uint8)
-    columns = np.column_stack([table[name] for name in ("red", "green", "blue")])
-    values = np.nan_to_num(columns.astype(np.float64))
-    if columns.dtype.kind == "f":
-        values = np.rint(values * 255)
-    return values.clip(0, 255).astype(np.uint8)
-
-
 Holdout = int | str | tuple[str, ...] | os.PathLike[str] | None
 DEFAULT_EVERY = 8
 SPLIT_SEED = 0
@@ -171,12 +141,17 @@ class SplitError(InputError):
 def split(dataset: Dataset, holdout: Holdout) -> tuple[dict[str, Part], str]:
     """The part of each photo by name, and the rule in words.
 
-    `"auto"` is the dataset's own split where its format has one, else every
-    8th photo in sorted order, which is what published comparisons hold out.
+    `"auto"` is the photos registered afterwards if there are any, else the dataset's own
+    split where its format has one, else every 8th photo in sorted order, which is what
+    published comparisons hold out.
     """
     names = [shot.name for shot in dataset.shots]
     if isinstance(holdout, str) and holdout.isdigit():
         holdout = int(holdout)
+    if holdout == "auto" and dataset.registered:
+        count = len(dataset.registered)
+        parts = _by_name(names, dataset.registered)
+        return parts, f"{count} photo{'s' * (count > 1)} registered afterwards"
     if holdout == "auto":
         holdout = DEFAULT_EVERY if dataset.split is None else "format"
     if holdout is None or (holdout == 0 and not isinstance(holdout, bool)):

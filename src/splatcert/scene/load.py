@@ -16,13 +16,7 @@ from splatcert.errors import InputError
 from splatcert.scene.dataset import Dataset, Format, Holdout, Shot, split
 from splatcert.scene.lens import Lens, LensError
 from splatcert.scene.photo_files import PhotoFinder, find_photos, fitted_lens, guessed_lens
-from splatcert.scene.pixels import (
-    DEFAULT_CACHE_BYTES,
-    Photo,
-    PixelCache,
-    Rgb,
-    reduced_size,
-)
+from splatcert.scene.pixels import DEFAULT_CACHE_BYTES, Photo, PixelCache, Rgb, reduced_size
 from splatcert.scene.readers.colmap import (
     MODEL_FOLDERS,
     PHOTO_FOLDER,
@@ -31,6 +25,7 @@ from splatcert.scene.readers.colmap import (
     shots_of,
 )
 from splatcert.scene.readers.transforms import read_blender, read_transforms
+from splatcert.scene.registered import read_registered
 from splatcert.scene.roles import HeldOut, QueryView, TrainingView
 from splatcert.scene.scene import Scene, TrainingViews
 
@@ -151,6 +146,7 @@ class Photographs:
             ),
             points=self.dataset.points,
             frame=self.dataset.frame,
+            registered=self.dataset.registered,
             details={
                 "source": str(self.dataset.source),
                 "split": rule,
@@ -255,8 +251,10 @@ def _read(kind: Format, root: Path, source: Path, finder: PhotoFinder) -> Datase
             )
         return read_blender(root, finder.size_of)
     model = read_colmap(source)
-    shots = shots_of(model, root / (finder.images or PHOTO_FOLDER))
-    return Dataset(format=kind, root=root, source=source, shots=tuple(shots), points=model.points)
+    shots = tuple(shots_of(model, root / (finder.images or PHOTO_FOLDER)))
+    added = read_registered(root, {shot.name for shot in shots}, root / PHOTO_FOLDER)
+    more = {} if added is None else {"registered": added.names, "frame": added.frame}
+    return Dataset(format=kind, root=root, source=source, shots=shots, points=model.points, **more)
 
 
 def parse_scale(resolution: int | str | None) -> int | Fraction | None:

@@ -100,6 +100,8 @@ class Scene:
     points: SparsePoints | None = None
     frame: WorldFrame = field(default_factory=WorldFrame)
     """How the dataset's coordinates came from the original data's."""
+    registered: tuple[str, ...] = ()
+    """Photos added after the poses of the others had been computed; trainers ran before that."""
     details: Mapping[str, object] = field(default_factory=dict)
     """How it was loaded: source, split, lenses, images, masks, background, cache."""
 
