@@ -69,10 +69,11 @@ BEFORE = {
     "ply.md": ("ls data/truck/images | awk 'NR % 8 == 1' > held_out.txt",),
 }
 """What a page takes for granted: another one makes it, or a later line of its own."""
-ELSEWHERE = {"cameras.md", "export.md"}
-"""Pages that `test_camera_pages.py` performs."""
-PARSED = {"--ray"}
-"""Needs a cluster, on which `test_bench.py` runs a bench; here it is only read."""
+ELSEWHERE = {"cameras.md", "export.md", "new-photos.md"}
+"""Pages that `test_camera_pages.py` and `test_register.py` perform."""
+PARSED = {"--ray", "register"}
+"""Needs a cluster, on which `test_bench.py` runs a bench, or photographs with features, which
+`test_register.py` has; here it is only read."""
 OTHERS = ("make ", "source ", "pip install ", "python train.py ", "ns-train ", "python examples/")
 """Installing is what the tests begin with; other trainers are not ours; examples are performed by
 `test_examples.py`."""

@@ -4,15 +4,18 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from textured_room import FOCAL, SIZE, save_photos, viewpoints
 
 from scene_writers import Colmap, write_transforms
-from splatcert.cli import main
+from splatcert.cli import main, parse
+from splatcert.registration.verdict import CELLS, ERROR, INLIERS, RATIO, TURN
 from splatcert.scene.load import load_scene
 from splatcert.scene.readers.colmap import read_colmap
 
@@ -165,6 +168,30 @@ def test_photos_of_another_place_alone_are_an_error(room, registered, tmp_path, 
     told = capsys.readouterr()
     assert "elsewhere00.png" in told.out and "could be registered" in told.err
     assert not (tmp_path / "out/sparse").exists()
+
+
+def test_the_page_about_it_names_commands_and_options_that_exist(capsys):
+    page = (Path(__file__).parents[2] / "docs/new-photos.md").read_text(encoding="utf-8")
+    lines = [line for line in page.splitlines() if line.startswith("splatcert ")]
+    commands = [type(parse(shlex.split(line)[1:])).__name__ for line in lines]
+    assert commands == ["Register", "Certify"]
+    limits = (INLIERS, f"{RATIO:.0%}".replace("%", " %"), f"{ERROR:.1%}".replace("%", " %"))
+    table = page.partition("| criterion |")[2].partition("## ")[0]
+    assert all(str(limit) in table for limit in (*limits, CELLS, f"{TURN}°", "1 % of the extent"))
+
+
+def test_the_figures_of_the_page_are_those_that_were_measured():
+    root = Path(__file__).parents[2]
+    page = (root / "docs/new-photos.md").read_text(encoding="utf-8")
+    scenes = json.loads((root / "benchmarks/results/register.json").read_text())["scenes"]
+    assert len(scenes) == 2
+    for one in scenes:
+        row = (
+            f"| {one['scene']} | {one['registered']} of {one['new_photos']} "
+            f"| {one['median_degrees']:.3f}° | {one['median_extent_percent']:.3f} % "
+            f"| {one['q_change_percent']:+.1f} % | {one['processor_seconds']:.0f} s |"
+        )
+        assert row in page and one["elsewhere_refused"]
 
 
 def test_without_pycolmap_the_message_names_the_extra(tmp_path, capsys, monkeypatch):

@@ -21,7 +21,7 @@ from splatcert.scene.readers.colmap import ColmapCamera, read_colmap
 from splatcert.scene.readers.colmap_append import append_model, camera_of, image_of, write_model
 from splatcert.scene.registered import AddedPhoto, Registered, RegisteredError
 from splatcert.splats.account import TrainedOnTheseError, TrainingAccount
-from splatcert.storage.png import to_pixels
+from splatcert.storage.png import save_png, to_pixels
 from splatcert.storage.whole import file_hash
 
 NEW = ("photo_02.png", "photo_05.png")
@@ -150,9 +150,7 @@ def test_a_model_that_has_seen_every_photo_is_certified_on_registered_ones(tmp_p
     images, lenses = [], []
     names = {name: f"{index:02d}.png" for index, name in enumerate(cameras)}
     for key, (name, camera) in enumerate(cameras.items(), 1):
-        Image.fromarray(to_pixels(photos[name].numpy())).save(
-            tmp_path / "data/images" / names[name]
-        )
+        save_png(tmp_path / "data/images" / names[name], to_pixels(photos[name].numpy()))
         grid = {side: getattr(camera, side) for side in ("fx", "fy", "cx", "cy", "width", "height")}
         lenses.append(camera_of(Lens(**grid), key))
         images.append(image_of(names[name], key, key, camera.world_to_camera))

@@ -40,11 +40,9 @@ def _with_suffix(name: str, path: Path) -> str:
     """The name with the suffix that its file really has."""
     if Path(name).suffix.lower() == path.suffix.lower():
         return name
-    return (
-        name + path.suffix
-        if path.name.startswith(Path(name).name)
-        else str(Path(name).with_suffix(path.suffix))
-    )
+    if path.name.startswith(Path(name).name):  # the name has no suffix, as in Blender's files
+        return name + path.suffix
+    return Path(name).with_suffix(path.suffix).as_posix()
 
 
 def _entry(accepted: Accepted) -> AddedPhoto:
