@@ -184,12 +184,14 @@ def test_the_figures_of_the_page_are_those_that_were_measured():
     root = Path(__file__).parents[2]
     page = (root / "docs/new-photos.md").read_text(encoding="utf-8")
     scenes = json.loads((root / "benchmarks/results/register.json").read_text())["scenes"]
-    assert len(scenes) == 2
+    assert scenes
     for one in scenes:
+        change = one.get("q_change_percent")
         row = (
             f"| {one['scene']} | {one['registered']} of {one['new_photos']} "
             f"| {one['median_degrees']:.3f}° | {one['median_extent_percent']:.3f} % "
-            f"| {one['q_change_percent']:+.1f} % | {one['processor_seconds']:.0f} s |"
+            f"| {'not measured' if change is None else f'{change:+.1f} %'} "
+            f"| {one['processor_seconds']:.0f} s |"
         )
         assert row in page and one["elsewhere_refused"]
 
