@@ -74,6 +74,7 @@ def certified(data: Path, model: Path, folder: Path) -> dict[str, Any]:
     """The guarantee and the scene of a certificate, which is made unless it exists."""
     if not (folder / "certificate.json").is_file():
         command = [sys.executable, "-m", "splatcert.cli", "certify", data, model, "-o", folder]
+        command += ["--predictor", "reverse"]  # the default one has learned from these photos
         subprocess.run(command, check=True)
     return json.loads((folder / "certificate.json").read_text())
 
