@@ -30,19 +30,19 @@ from splatcert.raster.placement import PhotoFit, Placement, chosen_background, l
 from splatcert.raster.render import Backend, renderer_of
 from splatcert.scales.scale import Scale
 from splatcert.scales.training_views import TrainingSide
-from splatcert.scene.drawn_splits import drawn_rule
 from splatcert.scene.load import Photographs, read_photographs
 from splatcert.scene.scene import Scene
-from splatcert.scene.split import OWN_SPLIT, Holdout
+from splatcert.scene.split import OWN_SPLIT, Holdout, SplitError, drawn_rule
 from splatcert.splats.account import TrainedOnTheseError, TrainingAccount, account_of
 from splatcert.splats.gaussians import Splats
 
 Rgb = tuple[float, float, float]
 BLACK: Rgb = (0.0, 0.0, 0.0)
 HOW_TO_HOLD_OUT = (
-    "  Train again with photos kept out: splatcert train DATA -o RUN (1 in 8), Inria\n"
-    "  --eval, gsplat --test_every 8, nerfstudio --eval-mode interval. Or photograph a few\n"
-    "  new views, register them, and list them in a file: --holdout FILE."
+    "  Take 12 to 20 new photos and add them: splatcert register DATA PHOTOS -o DATA2, then\n"
+    "  certify DATA2 (docs: I already trained on everything). Or train again with photos kept\n"
+    "  out: splatcert train (1 in 8), Inria --eval, gsplat --test_every 8, nerfstudio\n"
+    "  --eval-mode interval."
 )
 
 
@@ -233,6 +233,8 @@ def split_unseen(
     not cover photos added later: the user may name those, and is then the one who says so.
     The ledger of held-out labels begins with the uses that the model's run lists.
     """
+    if photographs.dataset.added:
+        return _split_registered(photographs, asked, account)
     told = account.rule(photographs.names, own_split=photographs.own_split)
     if asked == "auto" and told is None:
         raise TrainedOnTheseError(
@@ -250,6 +252,25 @@ def split_unseen(
     for use in account.labels:
         scene.held_out.ledger.record(use.purpose, use.by, use.views)
     return scene, by
+
+
+def _split_registered(
+    photographs: Photographs, asked: Holdout, account: TrainingAccount
+) -> tuple[Scene, UnseenBy]:
+    """The scene with the registered photos held out: no rule of an earlier trainer covers them."""
+    if asked != "auto":
+        raise SplitError(
+            f"the held-out photos of {photographs.finder.root} are the "
+            f"{len(photographs.dataset.added)} that splatcert register added.\n"
+            "  Omit --holdout, or pass the capture that they were added to."
+        )
+    scene = photographs.scene("auto")
+    _refuse_trained_on(scene, account.seen or ())
+    for use in account.labels:
+        if used := tuple(name for name in use.views if name in scene.held_out.names):
+            scene.held_out.ledger.record(use.purpose, use.by, used)
+    kept_out = set(account.kept_out or ())
+    return scene, "model" if kept_out.issuperset(scene.held_out.names) else "registered"
 
 
 def _names_photos(asked: Holdout) -> bool:

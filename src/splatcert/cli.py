@@ -39,6 +39,7 @@ COMMANDS = {
     "demo": "splatcert.commands.demo:Demo",
     "inspect": "splatcert.commands.inspect:Inspect",
     "train": "splatcert.commands.train:Train",
+    "register": "splatcert.commands.register:Register",
     "certify": "splatcert.commands.certify:Certify",
     "verify": "splatcert.commands.verify:Verify",
     "check": "splatcert.commands.check:Check",

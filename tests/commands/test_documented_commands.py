@@ -82,11 +82,11 @@ BEFORE = {
     "ply.md": ("ls data/truck/images | awk 'NR % 8 == 1' > held_out.txt",),
 }
 """What a page takes for granted: another one makes it, or a later line of its own."""
-ELSEWHERE = {"cameras.md", "export.md"}
-"""Pages that `test_camera_pages.py` performs."""
-PARSED = {"--ray"} if which("ssh-keygen") else {"--ray", "--key", "--signed-by"}
-"""Only read: what needs a cluster, on which `test_bench.py` runs a bench, and signatures on a
-machine without OpenSSH."""
+ELSEWHERE = {"cameras.md", "export.md", "new-photos.md"}
+"""Pages that `test_camera_pages.py` and `test_register.py` perform."""
+PARSED = {"--ray", "register"} | (set() if which("ssh-keygen") else {"--key", "--signed-by"})
+"""Only read: what needs a cluster, on which `test_bench.py` runs a bench; photographs with
+features, which `test_register.py` has; and signatures on a machine without OpenSSH."""
 OTHERS = ("make ", "source ", "pip install ", "python train.py ", "ns-train ", "python examples/")
 """Installing is what the tests begin with; other trainers are not ours; examples are performed by
 `test_examples.py`."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from splatcert.scene.drawn_splits import DrawnRule, SplitError, drawn_rule
+from splatcert.scene.split import DrawnRule, SplitError, drawn_rule
 
 
 def places(count: int, rule: str) -> list[int]:

@@ -9,8 +9,9 @@ from PIL import Image
 
 from scene_writers import cloud, edit_json, photo, ply, ring, write_transforms
 from splatcert.errors import InputError
-from splatcert.scene.dataset import PointsError, read_ply_points
+from splatcert.scene.dataset import PointsError
 from splatcert.scene.load import load_scene
+from splatcert.scene.readers.ply_points import read_ply_points
 from splatcert.storage.ply_table import PlyError
 from splatcert.storage.schema import JsonError
 

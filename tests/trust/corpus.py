@@ -54,6 +54,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
         *CAPTURE,
         "render {valid}/model.ply --data {it} -o {out}",
         "render {valid}/model.ply --cameras {it} -o {out}",
+        "register {it} {valid}/transforms/images -o {out}",
     ),
     "colmap_txt": CAPTURE[:2],
     "transforms": (

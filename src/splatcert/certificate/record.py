@@ -28,9 +28,9 @@ from splatcert.strangeness.limit import StrangenessLimit
 FORMAT = "splatcert certificate"
 SCHEMA = 4
 """Version of certificate.json that is written; older ones are read (`store.py`)."""
-UnseenBy = Literal["model", "user", "assumed"]
-"""Who says that the model has not seen the held-out photos: its own run or settings, the user,
-or nobody."""
+UnseenBy = Literal["model", "user", "assumed", "registered"]
+"""Why the model should not have seen the held-out photos: its own run or settings say so, the
+user does, nobody does, or they were registered after the capture was made."""
 Purpose = Literal["calibration", "evaluation", "source"]
 Holes = Literal["wide", "paper"]
 """Boxes where the model shows nothing: wide, or the narrowest of their view, as in the paper."""

@@ -233,7 +233,8 @@ def _rebuilt(
 ) -> Placement:
     """The model moved out of the frame that gsplat's trainer derives from a capture."""
     assert scene.points is not None
-    poses = np.linalg.inv([camera.world_to_camera for camera in scene.cameras.values()])
+    known = [camera for name, camera in scene.cameras.items() if name not in scene.added]
+    poses = np.linalg.inv([camera.world_to_camera for camera in known])
     frames = gsplat_frames(splats, poses, scene.points.xyz)
     fits = rank_frames(splats, frames, photos, background=background, backend=backend)
     best = require_frame(fits)

@@ -37,6 +37,12 @@ HELD_OUT_BY: dict[UnseenBy, tuple[Mark, str]] = {
         "was trained on the calibration photos, the boxes are too narrow and nothing is "
         "guaranteed.",
     ),
+    "registered": (
+        "yours",
+        "The calibration photos were registered after the capture was made, and the model's own "
+        "files do not list them. That the model was trained without them is for the person who "
+        "certified to know.",
+    ),
 }
 
 

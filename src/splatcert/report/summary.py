@@ -31,6 +31,8 @@ HELD_OUT_BY: dict[UnseenBy, str] = {
     "user": "You stated that the model has not seen these photos; the model file does not say.",
     "assumed": "Assumed: the model file does not say which photos it was trained on. If it was "
     "trained on the held-out ones, nothing is guaranteed.",
+    "registered": "These photos were registered after the capture was made. The guarantee assumes "
+    "that the model was trained before that, or without them.",
 }
 """Who says which photos the model has not seen, where it is not the model itself."""
 LABEL_USES: dict[Purpose, str] = {

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -14,7 +13,6 @@ from numpy.typing import NDArray
 from splatcert.camera import FARTHEST, Camera
 from splatcert.errors import InputError
 from splatcert.scene.lens import Lens, pinhole_of
-from splatcert.storage.ply_table import read_columns, read_header
 
 Format = Literal["colmap", "transforms", "blender"]
 Part = Literal["training", "held out", "unused"]
@@ -86,6 +84,8 @@ class Dataset:
     frame: WorldFrame = field(default_factory=WorldFrame)
     split: dict[str, Part] | None = None
     """The format's own split by name, if it has one."""
+    added: tuple[str, ...] = ()
+    """Photos that were added after the poses of the others had been computed, by name."""
 
 
 class PointsError(InputError):
@@ -120,34 +120,3 @@ class SparsePoints:
                 f"  In {where}.\n"
                 "  Remove them, or export the reconstruction again."
             )
-
-
-def read_ply_points(path: Path) -> SparsePoints:
-    """Positions and colours of a PLY point cloud, ASCII or binary, found by property name."""
-    if not path.is_file():
-        raise PointsError(
-            f"no point cloud at {path}.\n  Restore it, or remove it from the dataset."
-        )
-    header = read_header(path)
-    vertex = header.element("vertex")
-    if missing := [name for name in ("x", "y", "z") if name not in vertex.names]:
-        raise PointsError(
-            f"the point cloud {path} has no property {missing[0]!r}, only "
-            f"{', '.join(vertex.names)[:300]}.\n  Export it again with x, y, z."
-        )
-    table = read_columns(header, vertex)
-    xyz = np.column_stack([table[name] for name in ("x", "y", "z")]).astype(np.float64)
-    points = SparsePoints(xyz=xyz, rgb=_colours(table, vertex.count))
-    points.check_finite(path)
-    return points
-
-
-def _colours(table: Mapping[str, NDArray[np.generic]], count: int) -> NDArray[np.uint8]:
-    """Colours as bytes; middle grey where the file has none."""
-    if not all(name in table for name in ("red", "green", "blue")):
-        return np.full((count, 3), 128, dtype=np.uint8)
-    columns = np.column_stack([table[name] for name in ("red", "green", "blue")])
-    values = np.nan_to_num(columns.astype(np.float64))
-    if columns.dtype.kind == "f":
-        values = np.rint(values * 255)
-    return values.clip(0, 255).astype(np.uint8)

@@ -159,6 +159,7 @@ class Photographs:
             points=self.dataset.points,
             frame=self.dataset.frame,
             registered=self.registered,
+            added=self.dataset.added,
             details={
                 "source": str(self.dataset.source),
                 "split": rule,

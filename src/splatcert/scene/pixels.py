@@ -65,6 +65,20 @@ def exif_orientation(path: Path) -> int:
         return int(image.getexif().get(0x0112, 1))
 
 
+def exif_optics(path: Path) -> tuple[str, float, float]:
+    """Camera model, focal length in millimetres and as on 35 mm film; empty and 0 if untold."""
+    with _opened(path) as image:
+        tags = image.getexif()
+        more = tags.get_ifd(0x8769)
+        lengths = []
+        for tag in (0x920A, 0xA405):
+            try:
+                lengths.append(float(more.get(tag, 0) or 0))
+            except (TypeError, ValueError, ZeroDivisionError):
+                lengths.append(0.0)
+        return str(tags.get(0x0110, "")).strip("\0 "), lengths[0], lengths[1]
+
+
 @lru_cache(maxsize=1)
 def _formats() -> tuple[str, ...]:
     """The formats that this build of PIL can open; others would fail with an obscure error."""

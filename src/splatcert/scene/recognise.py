@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from splatcert.errors import InputError
+from splatcert.scene.added_photos import read_added
 from splatcert.scene.dataset import Dataset, Format
 from splatcert.scene.photo_files import PhotoFinder
 from splatcert.scene.readers.colmap import PHOTO_FOLDER, read_colmap, shots_of
@@ -68,5 +69,9 @@ def read_dataset(kind: Format, root: Path, source: Path, finder: PhotoFinder) ->
             )
         return read_blender(root, finder.size_of)
     model = read_colmap(source)
-    shots = shots_of(model, root / (finder.images or PHOTO_FOLDER))
-    return Dataset(format=kind, root=root, source=source, shots=tuple(shots), points=model.points)
+    shots = tuple(shots_of(model, root / (finder.images or PHOTO_FOLDER)))
+    added = read_added(root, {shot.name for shot in shots}, root / PHOTO_FOLDER)
+    more = {} if added is None else {"added": added.names, "frame": added.frame}
+    return Dataset(
+        format=kind, root=root, source=source, shots=tuple(shots), points=model.points, **more
+    )

@@ -106,6 +106,8 @@ class Scene(Shown):
     """How the dataset's coordinates came from the original data's."""
     registered: Registered | None = None
     """How many photos have a pose; None for pictures in memory."""
+    added: tuple[str, ...] = ()
+    """Photos added after the poses of the others had been computed; trainers ran before that."""
     details: Mapping[str, object] = field(default_factory=dict)
     """How it was loaded: source, split, lenses, images, masks, background, cache."""
 

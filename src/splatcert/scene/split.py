@@ -3,17 +3,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from splatcert.errors import listed
+from splatcert.errors import InputError, listed
 from splatcert.scene.dataset import Dataset, Part
-from splatcert.scene.drawn_splits import SplitError, drawn_rule
 
 Holdout = int | str | tuple[str, ...] | os.PathLike[str] | None
 DEFAULT_EVERY = 8
+SPLIT_SEED = 0
+_RANDOM = re.compile("random([0-9]{1,18})")
+_BLOCK = re.compile("block([0-9]{1,18})of([0-9]{1,18})")
 OWN_SPLIT = "the dataset's own split"
 """The rule in words, if the format defines one."""
 RULES = (
@@ -24,17 +29,78 @@ RULES = (
 )
 
 
+class SplitError(InputError):
+    """A split that cannot be made."""
+
+
+@dataclass(frozen=True)
+class DrawnRule:
+    """A run of `length` photos at a random place in every `every` photos, in name order."""
+
+    length: int
+    every: int
+
+    @property
+    def words(self) -> str:
+        """The rule in words, as a certificate records it."""
+        photos = "one random photo"
+        if self.length > 1:
+            photos = f"{self.length} consecutive photos at a random place"
+        return f"{photos} of every {self.every} in name order held out (seed {SPLIT_SEED})"
+
+    def draw(self, names: Sequence[str]) -> set[str]:
+        """The photos held out: evenly spread, and in step with no rhythm.
+
+        A hash of the names draws the place. In a short last part the run may not fit, and then
+        none of it is held out: a run is held out whole or not at all.
+        """
+        self._check(len(names))
+        ordered, chosen = sorted(names), set[str]()
+        for start in range(0, len(ordered), self.every):
+            part = ordered[start : start + self.every]
+            text = "\0".join((str(SPLIT_SEED), *part)).encode(errors="backslashreplace")
+            places = self.every - self.length + 1
+            place = int.from_bytes(hashlib.sha256(text).digest(), "big") % places
+            run = part[place : place + self.length]
+            chosen.update(run if len(run) == self.length else ())
+        return chosen
+
+    def _check(self, photos: int) -> None:
+        if self.length == 1 and not 2 <= self.every <= photos:
+            raise SplitError(
+                f"random{self.every} cannot split {photos} photos.\n"
+                "  Pass a number from 2 to that many, such as random8 for one of every 8."
+            )
+        if not 1 <= self.length < self.every <= photos:
+            raise SplitError(
+                f"block{self.length}of{self.every} cannot split {photos} photos.\n"
+                "  The second number must be larger than the first and at most that many:\n"
+                "  block5of20 holds out 5 consecutive photos of every 20."
+            )
+
+
+def drawn_rule(holdout: object) -> DrawnRule | None:
+    """The rule "randomN" or "blockLofN"; None for any other rule."""
+    if not isinstance(holdout, str):
+        return None
+    if found := _RANDOM.fullmatch(holdout):
+        return DrawnRule(1, int(found[1]))
+    found = _BLOCK.fullmatch(holdout)
+    return DrawnRule(int(found[1]), int(found[2])) if found else None
+
+
 def split(dataset: Dataset, holdout: Holdout) -> tuple[dict[str, Part], str]:
     """The part of each photo by name, and the rule in words.
 
-    `"auto"` is the dataset's own split where its format has one, else every
-    8th photo in sorted order, which is what published comparisons hold out.
+    `"auto"` is the photos registered afterwards if there are any, else the dataset's own
+    split where its format has one, else every 8th photo in sorted order, which is what
+    published comparisons hold out.
     """
     names = [shot.name for shot in dataset.shots]
     if isinstance(holdout, str) and holdout.isdigit():
         holdout = int(holdout)
     if holdout == "auto":
-        holdout = DEFAULT_EVERY if dataset.split is None else "format"
+        holdout = dataset.added or (DEFAULT_EVERY if dataset.split is None else "format")
     if holdout is None or (holdout == 0 and not isinstance(holdout, bool)):
         parts, rule = _by_index(names, 0), "no photo held out"
     elif isinstance(holdout, bool):
@@ -47,11 +113,11 @@ def split(dataset: Dataset, holdout: Holdout) -> tuple[dict[str, Part], str]:
     elif holdout == "format":
         parts, rule = _own(dataset)
     elif isinstance(holdout, tuple):
-        parts, rule = _by_name(names, holdout)
+        parts, rule = _by_name(names, holdout, dataset.added)
     elif (path := _list_file(dataset, holdout)) is not None:
         parts, rule = _by_list(names, path), f"held out as listed in {path.name}"
     elif (named := names_in(holdout)) and (len(named) > 1 or named[0] in names):
-        parts, rule = _by_name(names, named)
+        parts, rule = _by_name(names, named, dataset.added)
     else:
         raise SplitError(f"{os.fspath(holdout)[:200]!r} is not a way to hold out.\n  Pass {RULES}.")
     if "training" not in parts.values():
@@ -81,11 +147,14 @@ def names_in(text: str | os.PathLike[str]) -> list[str]:
     return [name for part in os.fspath(text).split(",") if (name := part.strip())]
 
 
-def _by_name(names: Sequence[str], chosen: Sequence[str]) -> tuple[dict[str, Part], str]:
+def _by_name(
+    names: Sequence[str], chosen: Sequence[str], added: Sequence[str]
+) -> tuple[dict[str, Part], str]:
     """Exactly these photos, and the rule in words."""
     wanted = set(chosen)
     _require_known(names, chosen)
-    return _parts(names, wanted), f"{len(wanted)} photos held out by name"
+    how = "registered afterwards" if wanted == set(added) else "held out by name"
+    return _parts(names, wanted), f"{len(wanted)} photo{'s' * (len(wanted) > 1)} {how}"
 
 
 def _parts(names: Sequence[str], held_out: set[str]) -> dict[str, Part]:

@@ -19,7 +19,8 @@ def check_training_photos(record: Record, capture: Capture) -> Check:
     A model fits photos it was trained on better than new ones, so a certificate calibrated on
     them overstates coverage, even if everything else agrees.
     """
-    name, photos = "training photos", sorted(capture.scene.cameras)
+    name, added = "training photos", set(capture.scene.added)
+    photos = sorted(set(capture.scene.cameras) - added)
     seen = capture.account.trained_on(photos, own_split=capture.own_split)
     calibrated = {view.name for view in record.calibration}
     if seen is None:
@@ -27,6 +28,9 @@ def check_training_photos(record: Record, capture: Capture) -> Check:
             record.scene.held_out_by == "model"
         )
         return Check(name, None, f"the model does not say which photos it was trained on{claim}")
+    if capture.account.seen is None and calibrated & added:
+        told = "the calibration photos were registered after the capture was made; the model "
+        return Check(name, None, f"{told}does not say whether it was trained on them")
     if both := sorted(calibrated & set(seen)):
         return Check(
             name,
@@ -44,7 +48,7 @@ def check_left_out(record: Record, capture: Capture) -> tuple[Check, ...]:
     Whoever may leave out the hardest photos gets boxes that are too narrow, and nobody can tell
     from the rest by what rule they were chosen.
     """
-    photos = sorted(capture.scene.cameras)
+    photos = sorted(set(capture.scene.cameras) - set(capture.scene.added))
     seen = capture.account.trained_on(photos, own_split=capture.own_split)
     if seen is None:
         return ()

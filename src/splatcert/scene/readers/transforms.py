@@ -19,9 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatcert.errors import listed
-from splatcert.scene.dataset import Dataset, Part, Shot, WorldFrame, read_ply_points
+from splatcert.scene.dataset import Dataset, Part, Shot, WorldFrame
 from splatcert.scene.lens import Lens, LensError
 from splatcert.scene.photo_files import inside
+from splatcert.scene.readers.ply_points import read_ply_points
 from splatcert.storage.schema import JsonError, JsonFile, Meta, load_json
 
 OPENGL_TO_OPENCV = np.diag([1.0, -1.0, -1.0, 1.0])
