@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatcert.conformal.levels import Level, parse_level
+from splatcert.conformal.maps import TENTHS
 from splatcert.difficulty.factor import LAMBDA_GRID
 from splatcert.errors import InputError, listed
 from splatcert.storage.arrays import read_archive, unusable, write_archive
@@ -51,6 +52,9 @@ class ViewTable:
     """Pixels that count, [n]."""
     psnr: NDArray[np.float64]
     """[n]; NaN where unknown."""
+    tenths: NDArray[np.int64] | None = None
+    """Pixels, and pixels inside their certified boxes, by tenths of a view's half-width,
+    [n, 10, 2]; zero without a label, None in older files."""
 
     def __post_init__(self) -> None:
         for name in NUMBERS:
@@ -58,6 +62,8 @@ class ViewTable:
             values = np.array(getattr(self, name), dtype=dtype)
             values.setflags(write=False)
             object.__setattr__(self, name, values)
+        if self.tenths is not None:
+            object.__setattr__(self, "tenths", np.array(self.tenths, dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.names)
@@ -76,6 +82,8 @@ class ViewTable:
         unknown = np.full((betas, len(LAMBDA_GRID)), np.nan)
         oracle = [getattr(view, "oracle", None) for view in views]
         pixels = [getattr(view, "pixels", None) for view in views]
+        tenths = [getattr(view, "tenths", None) for view in views]
+        empty = np.zeros((TENTHS, 2), dtype=np.int64)
         return cls(
             names=tuple(view.name for view in views),
             descriptors=np.array([view.descriptor for view in views]),
@@ -88,6 +96,9 @@ class ViewTable:
                 ]
             ),
             psnr=np.array([getattr(view, "psnr", np.nan) for view in views]),
+            tenths=None
+            if all(one is None for one in tenths)
+            else np.array([empty if one is None else one for one in tenths]),
         )
 
 
@@ -139,6 +150,8 @@ class SceneViews:
         for role, table in self._tables():
             arrays[f"{role}_names"] = np.array(table.names, dtype=np.str_)
             arrays |= {f"{role}_{name}": getattr(table, name) for name in NUMBERS}
+            if table.tenths is not None:
+                arrays[f"{role}_tenths"] = table.tenths
         write_archive(path, arrays)
 
     @classmethod
@@ -165,12 +178,19 @@ class SceneViews:
             "pixels": (n,),
             "psnr": (n,),
         }
+        if table.tenths is not None:
+            expected["tenths"] = (n, TENTHS, 2)
         for name, shape in expected.items():
             found = getattr(table, name).shape
             if found != shape:
                 raise ViewTableError(
                     f"{role} views of scene {self.scene}: {name} is {found}, expected {shape}"
                 )
+        counts = np.zeros((n, TENTHS, 2)) if table.tenths is None else table.tenths
+        if (counts < 0).any() or (counts[..., 1] > counts[..., 0]).any():
+            raise ViewTableError(
+                f"{role} views of scene {self.scene}: covered pixels exceed pixels"
+            )
         if len(set(table.names)) != n:
             raise ViewTableError(f"{role} views of scene {self.scene}: names are not unique")
         if not np.isfinite(table.descriptors).all():
@@ -201,7 +221,8 @@ def _scene_views(arrays: Mapping[str, NDArray[Any]]) -> SceneViews:
 
 def _table(arrays: Mapping[str, NDArray[Any]], role: str) -> ViewTable:
     numbers = {name: arrays[f"{role}_{name}"] for name in NUMBERS}
-    return ViewTable(names=_texts(arrays[f"{role}_names"]), **numbers)
+    tenths = arrays.get(f"{role}_tenths")
+    return ViewTable(names=_texts(arrays[f"{role}_names"]), **numbers, tenths=tenths)
 
 
 def _texts(array: NDArray[Any]) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,7 +71,6 @@ def detail_lines(certificate: Certificate) -> dict[str, str]:
         "Scale": scale_words(certificate),
         "Calibration": state_calibration(certificate.alpha, record.guarantee.views),
         "Test": f"permutation of scores: {record.exchangeability.in_words()}",
-        "Savings": _savings(certificate),
     }
     return {label: text for label, text in rows.items() if text}
 
@@ -196,6 +196,38 @@ def estimate_words(certificate: Certificate) -> str:
         f"{percent(ours.coverage)} of test views covered over {found.splits} random splits; "
         f"{percent(abs(ours.saving))} {'narrower' if ours.saving >= 0 else 'wider'} than a "
         "constant scale"
+    )
+
+
+COST = (
+    "These numbers come from the calibration labels. Reading them costs nothing. Choosing a model, "
+    "scale or level by them and certifying the same photos again does: the guarantee does not "
+    "cover that choice."
+)
+"""What `certify --diagnose` says about itself."""
+
+
+def diagnosis_lines(certificate: Certificate) -> dict[str, str]:
+    """What the calibration labels say beyond the guarantee, for whoever asks."""
+    rows = {
+        "Diagnosis": COST,
+        "Savings": _savings(certificate),
+        "By width": tenths_words(certificate),
+    }
+    return {label: text for label, text in rows.items() if text}
+
+
+def tenths_words(certificate: Certificate) -> str:
+    """Coverage of pixels in narrow and in wide boxes; nothing where it is not known."""
+    found = certificate.coverage_by_tenth
+    if found is None:
+        return ""
+    if math.isnan(found[-1]):
+        return f"{percent(found[0])} of calibration pixels are inside; widths do not differ"
+    listed_ones = " ".join(f"{100 * share:.1f}" for share in found)
+    return (
+        "calibration pixels inside their boxes, in percent, from the tenth of each view with the "
+        f"narrowest boxes to the tenth with the widest: {listed_ones}"
     )
 
 

@@ -142,6 +142,10 @@ def _general(place: str) -> str:
     return f"{before}[]{rest.rpartition(']')[2]}" if bracket else place
 
 
+FLIPPED = 1e-3
+"""Share of a view's pixels that rounding may move across the edge of a box or of a tenth."""
+
+
 def different_arrays(stored: SceneViews, again: SceneViews, tolerance: float) -> Iterator[str]:
     """Names of the per-view arrays that differ.
 
@@ -165,6 +169,10 @@ def different_arrays(stored: SceneViews, again: SceneViews, tolerance: float) ->
             near = np.abs(left - right) <= tolerance * size
             if not (near | (left == right) | (np.isnan(left) & np.isnan(right))).all():
                 yield f"{role} {name}"
+        if one.tenths is not None and other.tenths is not None:
+            apart = np.abs(one.tenths - other.tenths).max(axis=(1, 2), initial=0)
+            if (apart > FLIPPED * one.pixels + 1).any():
+                yield f"{role} tenths"
 
 
 ROUNDING = 1e-9

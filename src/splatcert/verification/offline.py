@@ -46,6 +46,7 @@ from splatcert.verification.scale_checks import (
     check_predictor,
     check_scale,
     check_scores,
+    check_tenths,
 )
 
 ROLES = ("training", "calibration", "without a photo")
@@ -195,6 +196,7 @@ def _diagnostics(stored: Stored) -> str:
         seed=record.config.seed,
     )
     check(alike_records(splits, record.splits), "the split estimates do not match")
+    check_tenths(stored)
     return f"support limits, exchangeability (p = {test.p_value:.2g}) and split estimates agree"
 
 
