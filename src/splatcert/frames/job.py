@@ -15,9 +15,15 @@ from splatcert.frames.writer import CertifiedFrames, FrameWriter, ModelFrames, r
 from splatcert.raster.placement import chosen_background, load_for_scene
 from splatcert.raster.render import Backend
 from splatcert.report.colours import WidthScale
-from splatcert.report.summary import guarantee_words
+from splatcert.report.summary import promise_lines
 from splatcert.scene.load import load_scene
 from splatcert.splats.files import load_splats
+
+PATH_SCOPE = (
+    "Frames of a path are neighbours, and nobody drew them like the held-out photos. The guarantee "
+    "is about one exchangeable view, not about all frames of a film."
+)
+"""What a film or an orbit says about itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,8 +84,10 @@ def _certified_job(asked: FrameRequest) -> Job:
         maps = "none" if chosen.is_path else "npz"
     words = {
         "Certificate": f"{record.scene.name}, {record.model.gaussians:,} Gaussians",
-        "Guarantee": guarantee_words(certificate),
+        **promise_lines(certificate),
     }
+    if chosen.is_path:
+        words["Film"] = PATH_SCOPE
     writer = CertifiedFrames(certificate=certificate, scale=scale, maps=maps)
     return Job(writer, replace(chosen, cameras=cameras), words, scale)
 

@@ -46,9 +46,7 @@ def closing_lines(certificate: Certificate, folder: Path) -> dict[str, str]:
     place = shlex.quote(str(folder))
     rows = {
         "Certificate": str(folder),
-        "Guarantee": guarantee_words(certificate),
-        "Applies to": f"views exchangeable with the {plural(views, 'held-out photo')} it was "
-        "calibrated on",
+        **promise_lines(certificate),
         "Masks": counted.words(views) if counted.masked_views else "",
         "Held out": HELD_OUT_BY[record.scene.held_out_by],
         "Photos used": earlier_use(certificate),
@@ -73,6 +71,16 @@ def detail_lines(certificate: Certificate) -> dict[str, str]:
         "Test": f"permutation of scores: {record.exchangeability.in_words()}",
     }
     return {label: text for label, text in rows.items() if text}
+
+
+def promise_lines(certificate: Certificate) -> dict[str, str]:
+    """The guarantee and its scope, which no output prints one without the other."""
+    views = certificate.record.guarantee.views
+    return {
+        "Guarantee": guarantee_words(certificate),
+        "Applies to": f"views exchangeable with the {plural(views, 'held-out photo')} it was "
+        "calibrated on",
+    }
 
 
 def guarantee_words(certificate: Certificate) -> str:
