@@ -109,7 +109,7 @@ def _form(
 
 def main() -> None:
     """Measure the scenes asked for and merge their rows into the results file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("certificates", type=Path, help="folder of certificates, one per scene")
     parser.add_argument("data", type=Path, help="folder of captures")
     parser.add_argument("models", type=Path, help="folder of models")

@@ -30,7 +30,7 @@ from splatcert.raster.render import Backend
 from splatcert.refusals import refuse_early, refuse_known_photos, refuse_promise
 from splatcert.scales.named import scale_by_name
 from splatcert.scales.scale import FittedScale, FrozenScale, Scale, require_frozen
-from splatcert.scales.scoring import BETAS, score_view
+from splatcert.scales.scoring import BETAS, count_tenths, score_view
 from splatcert.scales.training_views import TrainingSide
 from splatcert.scene.roles import CalibrationView, require_labels
 from splatcert.scene.scene import Scene
@@ -93,6 +93,8 @@ def certify(
     q = promised.threshold({v.name: v.score for v in scored}, alpha)  # eq:outer-quantile
     if message := shortfall(len(scored), alpha):
         warnings.warn(message, CalibrationTooSmall, stacklevel=2)
+    else:
+        scored = with_tenths(frozen, labelled, scored, q, on)
     uses = LabelRecord(frozen=proof, handed_out_before=used_before, ledger=held_out.ledger.entries)
     return issue_certificate(
         capture, config, side, fitted, frozen, (uses, history), scored, promised, q
@@ -145,3 +147,21 @@ def score_views(
         photo = require_labels(view, CalibrationView)
         scored.append(score_view(photo, scaled, frozen.queries[view.name], betas, beta))
     return tuple(scored)
+
+
+def with_tenths(
+    frozen: FrozenScale,
+    labelled: Sequence[CalibrationView],
+    scored: Sequence[CalibrationRecord],
+    q: float,
+    on: Progress,
+) -> tuple[CalibrationRecord, ...]:
+    """The scored views with what q covers in wide and in narrow boxes, which no score tells.
+
+    The threshold is known only after all views are scored, so each is rendered once more.
+    """
+    views = list(zip(labelled, scored, strict=True))
+    return tuple(
+        replace(record, tenths=count_tenths(view, frozen(view.camera), q))
+        for view, record in each(views, "counting covered pixels", on)
+    )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from splatcert.commands import MEMBER_OPTION, require_threads, unset
-from splatcert.console import say, silent
+from splatcert.console import say, say_all, silent
 from splatcert.errors import InputError
 
 if TYPE_CHECKING:
@@ -101,10 +101,10 @@ class View:
         }
 
     def _welcome(self, state: ViewerState, address: str) -> None:
-        from splatcert.report.summary import guarantee_words
+        from splatcert.report.summary import promise_lines
 
         say("Certificate", str(self.certificate))
-        say("Guarantee", guarantee_words(state.certificate))
+        say_all(promise_lines(state.certificate))
         photos = "with photographs" if state.scene else "pass --data to show photographs"
         say("Capture", f"{len(state.views)} views; {photos}")
         say("Page", address)

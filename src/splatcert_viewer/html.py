@@ -11,6 +11,7 @@ from splatcert.certificate.certificate import Certificate
 from splatcert.conformal.boxes import VACUOUS, width_in_words
 from splatcert.conformal.calibrate import shortfall
 from splatcert.report.colours import GREY, STEPS, WidthScale, palette
+from splatcert.report.summary import promise_lines
 from splatcert_viewer.frame import Frame, Mode
 from splatcert_viewer.known_views import KnownView
 
@@ -79,7 +80,7 @@ class Gauge:
         alarms = "" if inside else _line(escape(frame.support.alarms.strip(" ()")))
         height, width = frame.pixels.shape[:2]
         size = f"{width} x {height} pixels"
-        state = "as certified" if frame.share == 1 else "preview while moving"
+        state = "full size" if frame.share == 1 else "preview while moving"
         return _block(
             f'<div data-factor="{frame.factor:.6f}" data-support="{word}">'
             f'<b style="color:{QUIET if inside else BAD}">&#9679; {word}</b></div>'
@@ -125,8 +126,13 @@ def guarantee_words(certificate: Certificate) -> str:
         else "This is what a certificate at these levels would state. A guarantee is valid only "
         "for levels chosen in advance."
     )
+    scope = (
+        f"Applies to {promise_lines(certificate)['Applies to']}. A camera that you choose here is "
+        "one of these only if it could just as well have been a held-out photo."
+    )
     return _block(
         f'<div data-threshold="{certificate.threshold:.6g}">{body}</div>'
+        + _line(escape(scope))
         + _line(f"{escape(calibrated)}; q = {certificate.threshold:.4g}.")
         + _line(own)
     )

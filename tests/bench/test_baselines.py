@@ -240,3 +240,12 @@ def test_a_baseline_is_certified_and_verified_like_our_own_scale(photos, name, t
     assert torch.equal(loaded.predict(camera).half_width, made.predict(camera).half_width)
     with pytest.raises(ScaleNameError, match="is not in the package"):
         load_certificate(folder, model)
+
+
+def test_wide_holes_are_what_certificates_scale_by():
+    """The same map as `certify` uses, wider than the paper's wherever something shows through."""
+    fitted = made_fitted(made_photos(), steps=2)
+    camera = made_capture(made_photos()).held_out[0].camera
+    wide, paper = (MAKERS[name](fitted).map(camera) for name in ("holes", "gsu"))
+    assert torch.equal(wide, fitted.scene.query(camera, holes="wide").field)
+    assert (wide >= paper).all() and (wide > paper).any()

@@ -15,6 +15,7 @@ from splatcert.difficulty.factor import shape
 from splatcert_bench.statistics.compared_scales import Scale, view_factors
 from splatcert_bench.statistics.evidence import At, MissingError, Protocol, choose, evaluate
 from splatcert_bench.studies.collection import BenchStudies
+from splatcert_bench.tables.factors import ablation
 
 SCENES = ("truck", "train", "playroom")
 TENTH = Fraction(1, 10)
@@ -128,3 +129,14 @@ def test_a_scene_alone_has_no_one_to_choose_for_it():
     assert alone.can("full", alone.studies[0])
     with pytest.raises(MissingError, match="no source scene has gsu"):
         alone.scale("gsu", alone.studies[0])
+
+
+def test_wide_holes_have_a_row_in_the_ablation_where_their_map_is(made, bench):
+    """On the same map as the paper's form, both rows say the same; without it there is one."""
+    assert not any("wide holes" in row.label for row in ablation(bench).rows)
+    studies = tuple(
+        dataclasses.replace(one, maps={**one.maps, "holes-pv": one.maps["gsu-pv"]})
+        for one in bench.studies
+    )
+    rows = {row.label: row.cells[0] for row in ablation(BenchStudies(studies)).rows}
+    assert rows["Ours with wide holes, a × b̃"].ours == rows["Ours, a × b̃"].ours

@@ -51,7 +51,7 @@ path = "yard"
 
 def write_project(folder: Path) -> None:
     """A COLMAP capture of made splats, and the same splats as every trainer leaves them."""
-    splats, cameras = made_splats(600, sh_degree=1), made_cameras(18, 48, 32)
+    splats, cameras = made_splats(600, sh_degree=1), made_cameras(24, 48, 32)
     cloud = write_capture(folder / "data/truck", splats, cameras)
 
     for name in ("point_cloud.ply", "scene.ply"):

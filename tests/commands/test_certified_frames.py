@@ -135,6 +135,14 @@ def test_ctrl_c_ends_a_rendering_between_two_frames(certified, tmp_path):
     assert "interrupted. Finished frames are kept" in said and "Traceback" not in said
 
 
+def test_a_film_prints_the_scope_of_the_guarantee(certified, tmp_path, capsys):
+    asked = ("--cameras", "orbit", "--seconds", "0.1")
+    assert render(certified, tmp_path / "out", *asked) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Applies to views exchangeable with the 12 held-out photos" in said
+    assert "Film Frames of a path are neighbours" in said
+
+
 @pytest.mark.parametrize("path", ["orbit", "spline"])
 def test_paths_become_films(certified, tmp_path, path, capsys):
     out = tmp_path / "out"

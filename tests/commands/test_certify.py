@@ -91,6 +91,25 @@ def test_the_same_as_json(place, tmp_path, capsys):
     assert known["views"] == {"training": 24, "calibration": 12, "unlabelled": 0}
     assert known["scene"]["held_out_by"] == "user"
     assert known["splits"]["scales"]["constant"]["saving"] == 0
+    assert set(known["splits"]["scales"]) == {"a b~", "constant"}
+    assert "coverage_by_tenth" not in known
+
+
+def test_what_the_labels_tell_beyond_the_guarantee_is_asked_for(place, tmp_path, capsys):
+    assert certify(place, tmp_path / "plain", *EVERY_THIRD) == 0
+    said = flat(capsys.readouterr().out)
+    assert "Savings" not in said and "narrowest boxes" not in said
+    assert certify(place, tmp_path / "cert", *EVERY_THIRD, "--diagnose") == 0
+    said = flat(capsys.readouterr().out)
+    assert "Diagnosis These numbers come from the calibration labels." in said
+    assert "Savings against a constant scale: a only" in said
+    assert "to the tenth with the widest: " in said
+    assert certify(place, tmp_path / "cert", *EVERY_THIRD, "--diagnose", "--json") == 0
+    known = json.loads(capsys.readouterr().out)
+    assert len(known["coverage_by_tenth"]) == 10 and "oracle a" in known["splits"]["scales"]
+    assert cli.main(["report", str(tmp_path / "cert"), "--alone"]) == 0
+    page = flat((tmp_path / "cert" / "report.html").read_text())
+    assert f"{100 * known['coverage_by_tenth'][9]:.1f}%" in page and "oracle a" not in page
 
 
 def test_photos_have_the_sums_that_any_tool_computes(place, made):
@@ -126,7 +145,8 @@ def test_verify_rejects_an_edited_certificate(made, tmp_path, capsys):
     assert cli.main(["verify", str(folder)]) == 2
     printed = capsys.readouterr()
     assert "failed an entry was edited after sealing" in flat(printed.out)
-    assert "3 of 17 checks failed (seal, threshold, second threshold)" in printed.err
+    failed = "4 of 17 checks failed (seal, threshold, second threshold, diagnostics)"
+    assert failed in printed.err
     assert cli.main(["inspect", str(folder)]) == 2
     assert "has been edited" in capsys.readouterr().err
 

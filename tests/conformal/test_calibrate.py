@@ -22,7 +22,13 @@ from splatcert.conformal import (
     view_scores,
 )
 from splatcert.conformal.calibrate import shortfall
-from splatcert.conformal.maps import Coverage, MapError, each_view
+from splatcert.conformal.maps import (
+    Coverage,
+    MapError,
+    covered_by_tenth,
+    each_view,
+    view_maps,
+)
 
 RESIDUAL = np.arange(1.0, 13.0).reshape(3, 4) / 100
 
@@ -203,3 +209,23 @@ def test_a_view_on_the_edge_of_its_level_counts_exactly(pixels, percent):
 def test_the_guarantee_needs_no_torch():
     code = "import splatcert.conformal, sys; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_tenths_hold_equal_widths_together_and_every_pixel_once():
+    """Counted by hand: sorted by width, cut at ranks, ties never split."""
+    rng = np.random.default_rng(3)
+    scale = rng.choice(np.linspace(0.1, 2, 40), size=(17, 23))
+    residual = rng.uniform(0, 1, scale.shape)
+    counts = covered_by_tenth(view_maps(residual, scale), 0.7)
+    assert counts[:, 0].sum() == scale.size
+    assert counts[:, 1].sum() == (residual / scale <= 0.7).sum()
+    edges = np.sort(scale, axis=None)[[-(-scale.size * k // 10) - 1 for k in range(1, 10)]]
+    for tenth, (pixels, inside) in enumerate(counts):
+        lower = scale > edges[tenth - 1] if tenth else np.full(scale.shape, True)
+        mine = lower & (scale <= edges[tenth]) if tenth < 9 else lower
+        assert pixels == mine.sum() and inside == (mine & (residual / scale <= 0.7)).sum()
+
+
+def test_a_constant_scale_has_one_tenth():
+    counts = covered_by_tenth(view_maps(np.full((5, 4), 0.3), 1.0), 0.5)
+    assert counts.tolist() == [[20, 20], *[[0, 0]] * 9]

@@ -14,6 +14,7 @@ from certified_capture import HELD_OUT, NAMES, made_capture
 from splatcert.report.colours import GREY, WidthScale, palette
 from splatcert_viewer.colours import colour_of, coloured
 from splatcert_viewer.frame import MISSED, DisplayMode, Mode, draw, make_card, picture, to_bytes
+from splatcert_viewer.html import guarantee_words
 from splatcert_viewer.known_views import known_views, photo_of
 from splatcert_viewer.shown import ViewerState
 from splatcert_viewer.viewpoint import viewpoint_of
@@ -132,3 +133,9 @@ def test_another_photograph_than_the_certified_one_is_not_shown(certificate, pho
 def test_without_a_capture_a_card_says_how_to_get_one(certificate, views):
     card = make_card(certificate, views[NAMES[1]], None)
     assert card.photo is None and "--data" in card.words
+
+
+def test_the_guarantee_is_shown_with_its_scope(certificate):
+    words = guarantee_words(certificate)
+    assert "Applies to views exchangeable with the 12 held-out photos" in words
+    assert "A camera that you choose here" in words

@@ -114,6 +114,20 @@ class Certificate(Plotted):
         """Whether the calibration photos look trained on; None if nobody can say."""
         return check_trained_on(self.record.calibration, self.record.training, self.views)
 
+    @cached_property
+    def coverage_by_tenth(self) -> NDArray[np.float64] | None:
+        """Share of calibration pixels inside, by tenths of a view's half-width, [10].
+
+        At the certified levels, on the views that set the threshold. NaN where no pixel is: with
+        a constant scale, all are in the first tenth. None in certificates that lack the counts.
+        """
+        table = self.views.held_out
+        if table.tenths is None:
+            return None
+        rows = table.rows_of(view.name for view in self.record.calibration)
+        pixels, inside = table.tenths[rows].sum(axis=0).T
+        return np.where(pixels > 0, inside / np.maximum(pixels, 1), np.nan)
+
     @property
     def usual_half_widths(self) -> list[float]:
         """Mean half-widths that calibration views get, or need where boxes are unbounded, [m]."""

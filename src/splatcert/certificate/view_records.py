@@ -90,6 +90,8 @@ class CalibrationRecord(QueryRecord):
     pixels: int | None = column(None)
     """Pixels that count."""
     psnr: float = column(math.nan)
+    tenths: NDArray[np.int64] | None = column(None)
+    """Pixels, and those inside their certified boxes, by tenths of the half-width, [10, 2]."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

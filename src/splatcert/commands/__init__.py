@@ -139,9 +139,8 @@ class CaptureToTrain(CaptureOptions):
         found = read_photographs(path, **self.reading)
         if self.split != "auto" or found.own_split:
             return found.scene(self.split)
-        return found.scene(
-            f"random{min(EVERY, len(found.names))}" if len(found.names) > 1 else None
-        )
+        photos = len(found.names)
+        return found.scene(f"random{min(EVERY, photos)}" if photos > 1 else None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -82,6 +82,8 @@ class Certify:
     """Number of random splits for the diagnostic estimate. Does not affect the guarantee."""
     seed: int = 0
     """Random seed for the diagnostic splits and the permutation test."""
+    diagnose: bool = False
+    """Also print what each factor saves and which pixels are covered, from calibration labels."""
     field: FieldConfig = setting(default_factory=FieldConfig)
     capture: tyro.conf.OmitArgPrefixes[CaptureOptions] = setting(default_factory=CaptureOptions)
     engine: tyro.conf.OmitArgPrefixes[EngineOptions] = setting(default_factory=EngineOptions)
@@ -108,7 +110,7 @@ class Certify:
         from splatcert.conformal.calibrate import CalibrationTooSmall
         from splatcert.pipeline import certify
         from splatcert.refusals import refuse_early, refuse_promise
-        from splatcert.report.summary import closing_lines
+        from splatcert.report.summary import closing_lines, diagnosis_lines
         from splatcert.storage.whole import owned_folder
 
         levels, promise, engine = self.levels(), self._promise(), self.engine.start()
@@ -142,12 +144,14 @@ class Certify:
             certificate.save(self.output)
             remember_places(self.output, self.data, model)
         if self.json:
-            print(json.dumps(facts(certificate, self.output), indent=2))
+            print(json.dumps(facts(certificate, self.output, diagnose=self.diagnose), indent=2))
             return
         lines = closing_lines(certificate, self.output)
         if remembered(self.output, "model") is None:
             lines["Next"] += f" --model {shlex.quote(str(model))}"
         say_all(lines)
+        if self.diagnose:
+            say_all(diagnosis_lines(certificate))
 
     def levels(self) -> tuple[Fraction, Fraction]:
         """Alpha and beta, exact."""
@@ -233,8 +237,9 @@ def opened_words(capture: Capture, model: Path) -> dict[str, str]:
     return {**told, "Background": f"{colour}, {capture.background_from}"}
 
 
-def facts(certificate: Certificate, folder: Path) -> dict[str, Any]:
-    """The same for scripts."""
+def facts(certificate: Certificate, folder: Path, *, diagnose: bool = False) -> dict[str, Any]:
+    """The same for scripts; estimates for each factor only on demand."""
+    from splatcert.certificate.diagnostics import CERTIFIED, CONSTANT
     from splatcert.storage.schema import to_plain
 
     record = certificate.record
@@ -246,17 +251,24 @@ def facts(certificate: Certificate, folder: Path) -> dict[str, Any]:
         "scene",
         "history",
         "evenness",
-        "splits",
         "strangeness",
     )
     views = {"training": len(record.training), "calibration": len(record.calibration)}
     rule = certificate.rule
     predictor = None if rule is None else rule.predictor
     check, trained_on = certificate.holdout_check, certificate.trained_on_check
+    splits, tenths = to_plain(record.splits), certificate.coverage_by_tenth
+    if splits is not None and not diagnose:
+        splits["scales"] = {name: splits["scales"][name] for name in (CERTIFIED, CONSTANT)}
+    found = (
+        {} if tenths is None or not diagnose else {"coverage_by_tenth": to_plain(tenths.tolist())}
+    )
     return {
         "kind": "certificate",
         "path": str(folder),
-        **{name: to_plain(getattr(record, name)) for name in (*chosen, "support")},
+        **{name: to_plain(getattr(record, name)) for name in chosen},
+        "splits": splits,
+        **found,
         "views": {**views, "unlabelled": len(record.unlabelled)},
         "predictor": None if predictor is None else predictor.sha256,
         "holdout_check": None if check is None else check.facts(),

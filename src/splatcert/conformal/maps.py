@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from splatcert.conformal.levels import Level, parse_level
-from splatcert.conformal.ranks import ceil_rank
+from splatcert.conformal.ranks import ceil_rank, order_statistics
 from splatcert.errors import InputError
 
 Mask = NDArray[np.bool_]
@@ -179,6 +179,21 @@ def measure_coverage(
 def covered_pixels(view: ViewMaps, multiplier: float) -> int:
     """Pixels of a view that lie inside their boxes."""
     return int(np.count_nonzero(view.ratios() <= multiplier))
+
+
+TENTHS = 10
+"""Groups of a view's pixels, from its narrowest boxes to its widest."""
+
+
+def covered_by_tenth(view: ViewMaps, multiplier: float) -> NDArray[np.int64]:
+    """Pixels, and pixels inside their boxes, of each tenth of a view by half-width, [10, 2].
+
+    Pixels of equal width share a tenth, so tenths may differ in size: a constant scale has one.
+    """
+    ranks = [ceil_rank(view.pixels, Fraction(k, TENTHS)) for k in range(1, TENTHS)]
+    tenth = np.searchsorted(order_statistics(view.scale, ranks), view.scale, side="left")
+    inside = tenth[view.ratios() <= multiplier]
+    return np.stack([np.bincount(part, minlength=TENTHS) for part in (tenth, inside)], axis=1)
 
 
 def is_covered(inside: int, pixels: int, beta: Fraction) -> bool:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatcert.conformal.levels import Level, parse_level
+from splatcert.conformal.maps import TENTHS
 from splatcert.difficulty.factor import LAMBDA_GRID
 from splatcert.errors import InputError, listed
 from splatcert.storage.arrays import read_archive, unusable, write_archive
@@ -27,8 +28,12 @@ MOST = 1e30
 """Largest oracle factor; sums of squares of larger ones would overflow."""
 Views = Literal["training", "held-out"]
 NUMBERS = ("descriptors", "oracle", "field_means", "pixels", "psnr")
+OPTIONAL = ("shares", "tenths")
+"""Arrays that older files do not have."""
+COUNTS = ("pixels", "tenths")
+"""Arrays of integers."""
 SHARES = 3
-"""Shares of pixels that training hardly showed; older files do not have them."""
+"""Number of shares of pixels that training hardly showed."""
 
 
 class ViewTableError(InputError):
@@ -55,10 +60,13 @@ class ViewTable:
     """[n]; NaN where unknown."""
     shares: NDArray[np.float64] | None = None
     """Shares of pixels that training hardly showed, [n, 3]; None in older files."""
+    tenths: NDArray[np.int64] | None = None
+    """Pixels, and pixels inside their certified boxes, by tenths of a view's half-width,
+    [n, 10, 2]; zero without a label, None in older files."""
 
     def __post_init__(self) -> None:
         for name in self.stored:
-            dtype = np.int64 if name == "pixels" else np.float64
+            dtype = np.int64 if name in COUNTS else np.float64
             values = np.array(getattr(self, name), dtype=dtype)
             values.setflags(write=False)
             object.__setattr__(self, name, values)
@@ -69,7 +77,7 @@ class ViewTable:
     @property
     def stored(self) -> tuple[str, ...]:
         """Names of the arrays."""
-        return NUMBERS if self.shares is None else (*NUMBERS, "shares")
+        return (*NUMBERS, *(name for name in OPTIONAL if getattr(self, name) is not None))
 
     def rows_of(self, names: Iterable[str]) -> list[int]:
         """Rows of these views, in time linear in both."""
@@ -85,6 +93,8 @@ class ViewTable:
         unknown = np.full((betas, len(LAMBDA_GRID)), np.nan)
         oracle = [getattr(view, "oracle", None) for view in views]
         pixels = [getattr(view, "pixels", None) for view in views]
+        tenths = [getattr(view, "tenths", None) for view in views]
+        empty = np.zeros((TENTHS, 2), dtype=np.int64)
         return cls(
             names=tuple(view.name for view in views),
             descriptors=np.array([view.descriptor for view in views]),
@@ -98,6 +108,9 @@ class ViewTable:
             ),
             psnr=np.array([getattr(view, "psnr", np.nan) for view in views]),
             shares=_shares(views),
+            tenths=None
+            if all(one is None for one in tenths)
+            else np.array([empty if one is None else one for one in tenths]),
         )
 
 
@@ -175,6 +188,7 @@ class SceneViews:
             "pixels": (n,),
             "psnr": (n,),
             "shares": (n, SHARES),
+            "tenths": (n, TENTHS, 2),
         }
         for name in table.stored:
             found, shape = getattr(table, name).shape, expected[name]
@@ -182,6 +196,11 @@ class SceneViews:
                 raise ViewTableError(
                     f"{role} views of scene {self.scene}: {name} is {found}, expected {shape}"
                 )
+        counts = np.zeros((n, TENTHS, 2)) if table.tenths is None else table.tenths
+        if (counts < 0).any() or (counts[..., 1] > counts[..., 0]).any():
+            raise ViewTableError(
+                f"{role} views of scene {self.scene}: covered pixels exceed pixels"
+            )
         if len(set(table.names)) != n:
             raise ViewTableError(f"{role} views of scene {self.scene}: names are not unique")
         if not np.isfinite(table.descriptors).all():
@@ -217,7 +236,7 @@ def _scene_views(arrays: Mapping[str, NDArray[Any]]) -> SceneViews:
 
 def _table(arrays: Mapping[str, NDArray[Any]], role: str) -> ViewTable:
     numbers = {name: arrays[f"{role}_{name}"] for name in NUMBERS}
-    numbers |= {name: arrays[key] for name in ("shares",) if (key := f"{role}_{name}") in arrays}
+    numbers |= {name: arrays[key] for name in OPTIONAL if (key := f"{role}_{name}") in arrays}
     return ViewTable(names=_texts(arrays[f"{role}_names"]), **numbers)
 
 

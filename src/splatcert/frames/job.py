@@ -20,7 +20,7 @@ from splatcert.frames.writer import CertifiedFrames, FrameWriter, ModelFrames, r
 from splatcert.raster.placement import chosen_background, load_for_scene
 from splatcert.raster.render import Backend
 from splatcert.report.colours import WidthScale
-from splatcert.report.summary import guarantee_words, path_guarantee
+from splatcert.report.summary import path_guarantee, promise_lines
 from splatcert.scene.load import load_scene
 from splatcert.splats.files import load_splats
 from splatcert.strangeness.comparison import CameraComparison
@@ -97,11 +97,7 @@ def _certified_job(asked: FrameRequest) -> Job:
         maps = "none" if chosen.is_path else "npz"
     words = {
         "Certificate": f"{record.scene.name}, {record.model.gaussians:,} Gaussians",
-        **(
-            path_guarantee(certificate)
-            if chosen.is_path
-            else {"Guarantee": guarantee_words(certificate)}
-        ),
+        **(path_guarantee(certificate) if chosen.is_path else promise_lines(certificate)),
     }
     writer = CertifiedFrames(certificate=certificate, scale=scale, maps=maps)
     return Job(writer, replace(chosen, cameras=cameras), words, scale, certificate)

@@ -43,10 +43,7 @@ from splatcert.verification.offline import verify_folder
 
 SCALE_WORDS = {
     CONSTANT: "the same half-width for every pixel of every view",
-    "a only": "one half-width per view, from the view factor",
-    "b~ only": "the shape within views, the same factor for every view",
     CERTIFIED: "this certificate's scale",
-    "oracle a": "the best possible view factor: an upper bound on what a predictor can gain",
 }
 
 
@@ -118,6 +115,7 @@ def report_of(
         factor_words=factor,
         shape_words=shape,
         shape_test=views.shape_test,
+        coverage_by_tenth=certificate.coverage_by_tenth,
         estimate=_estimate(certificate),
         next_photos=next_photos(certificate),
         provenance=_provenance(certificate),

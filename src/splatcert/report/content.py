@@ -139,6 +139,8 @@ class ReportContent:
     shape_words: str
     """Where the shape comes from."""
     shape_test: ShapeTest | None
+    coverage_by_tenth: Array | None
+    """Share of pixels inside, from each view's narrowest boxes to its widest; None if unknown."""
     estimate: Estimate
     next_photos: NextPhotos
     checks: tuple[Check, ...] = ()

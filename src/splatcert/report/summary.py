@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,8 +54,7 @@ def closing_lines(certificate: Certificate, folder: Path) -> dict[str, str]:
     place = shlex.quote(str(folder))
     rows = {
         "Certificate": str(folder),
-        "Guarantee": guarantee_words(certificate),
-        "Applies to": applies_words(certificate),
+        **promise_lines(certificate),
         "Member": "" if family is None else f"{family.member}, of {len(family.members)} members",
         "Masks": counted.words(views) if counted.masked_views else "",
         "Held out": HELD_OUT_BY[record.scene.held_out_by],
@@ -79,7 +79,6 @@ def detail_lines(certificate: Certificate) -> dict[str, str]:
         "Calibration": record.promise.calibration(certificate.alpha, record.guarantee.views),
         "Evenness": f"permutation of scores: {record.evenness.in_words()}",
         "Flag": flag_words(certificate),
-        "Savings": _savings(certificate),
     }
     return {label: text for label, text in rows.items() if text}
 
@@ -94,6 +93,11 @@ def flag_words(certificate: Certificate) -> str:
         f"{limit.views} calibration views are flagged at most {rounded_up_percent(limit.rate)} of "
         "the time"
     )
+
+
+def promise_lines(certificate: Certificate) -> dict[str, str]:
+    """The guarantee and its scope, which no output prints one without the other."""
+    return {"Guarantee": guarantee_words(certificate), "Applies to": applies_words(certificate)}
 
 
 def guarantee_words(certificate: Certificate) -> str:
@@ -287,6 +291,38 @@ def why_no_estimate(certificate: Certificate) -> str:
     if not certificate.record.promise.is_plain:
         return "random splits of views do not test this promise"
     return too_few_to_split(certificate.record.guarantee.views, certificate.alpha)
+
+
+COST = (
+    "These numbers come from the calibration labels. Reading them costs nothing. Choosing a model, "
+    "scale or level by them and certifying the same photos again does: the guarantee does not "
+    "cover that choice."
+)
+"""What `certify --diagnose` says about itself."""
+
+
+def diagnosis_lines(certificate: Certificate) -> dict[str, str]:
+    """What the calibration labels say beyond the guarantee, for whoever asks."""
+    rows = {
+        "Diagnosis": COST,
+        "Savings": _savings(certificate),
+        "By width": tenths_words(certificate),
+    }
+    return {label: text for label, text in rows.items() if text}
+
+
+def tenths_words(certificate: Certificate) -> str:
+    """Coverage of pixels in narrow and in wide boxes; nothing where it is not known."""
+    found = certificate.coverage_by_tenth
+    if found is None:
+        return ""
+    if math.isnan(found[-1]):
+        return f"{percent(found[0])} of calibration pixels are inside; widths do not differ"
+    listed_ones = " ".join(f"{100 * share:.1f}" for share in found)
+    return (
+        "calibration pixels inside their boxes, in percent, from the tenth of each view with the "
+        f"narrowest boxes to the tenth with the widest: {listed_ones}"
+    )
 
 
 def _savings(certificate: Certificate) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from splatcert.certificate.hashes import label_hash, photo_file_hash
 from splatcert.certificate.view_records import CalibrationRecord, QueryRecord
 from splatcert.conformal.calibrate import view_score, view_scores
-from splatcert.conformal.maps import MapError, rgb_residual
+from splatcert.conformal.maps import MapError, covered_by_tenth, rgb_residual, view_maps
 from splatcert.difficulty.factor import LAMBDA_GRID
 from splatcert.field.fitted_scene import Query
 from splatcert.scene.roles import CalibrationView, LabelledView
@@ -54,6 +54,13 @@ def measure(
     squared = float(np.square(difference).mean(dtype=np.float64))
     psnr = -10 * float(np.log10(max(squared, 1e-12)))
     return LabelNumbers(np.stack(columns, axis=1), difference.size // 3, psnr), score
+
+
+def count_tenths(view: CalibrationView, scaled: ScaledView, q: float) -> NDArray[np.int64]:
+    """Pixels of a view inside boxes of this threshold, by tenths of the half-width, [10, 2]."""
+    residual = rgb_residual(view.image().cpu().numpy(), scaled.center.cpu().numpy())
+    mask = view.mask().cpu().numpy() if view.has_mask else None
+    return covered_by_tenth(view_maps(residual, scaled.scale(), mask), q)
 
 
 def score_view(

@@ -49,6 +49,7 @@ from splatcert.verification.scale_checks import (
     check_predictor,
     check_scale,
     check_scores,
+    check_tenths,
 )
 
 ROLES = ("training", "calibration", "not calibrating")
@@ -183,6 +184,7 @@ def _diagnostics(stored: Stored) -> str:
     )
     splits = splits if record.promise.is_plain else None
     check(alike_records(splits, record.splits), "the split estimates do not match")
+    check_tenths(stored)
     return f"limits of the flag, evenness (p = {test.p_value:.2g}) and split estimates agree"
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from splatcert.certificate.hashes import freeze_hash
 from splatcert.certificate.store import VIEWS, Stored
+from splatcert.conformal.maps import is_covered
 from splatcert.difficulty.origin import shipped_name
 from splatcert.difficulty.rule import FactorRule
 from splatcert.verification.checks import (
@@ -26,6 +27,22 @@ def check_scores(stored: Stored) -> str:
         expected = known[name] / stored.factors[name]
         check(close(score, expected), f"score {score} of {name}, from {VIEWS} {expected}")
     return "each is the view's oracle factor over its factor"
+
+
+def check_tenths(stored: Stored) -> None:
+    """Counts of covered pixels agree with which views the threshold covers (lem:event)."""
+    record, table = stored.record, stored.views.held_out
+    if table.tenths is None:
+        return
+    rows = dict(zip(table.names, range(len(table)), strict=True))
+    for name, score in stored.scores.items():
+        pixels, inside = table.tenths[rows[name]].sum(axis=0).tolist()
+        promise = record.guarantee
+        check(
+            pixels == table.pixels[rows[name]]
+            and is_covered(inside, pixels, promise.beta) == (score <= promise.threshold),
+            f"the counts of covered pixels of {name} do not match its score",
+        )
 
 
 def check_scale(stored: Stored) -> str:

@@ -22,7 +22,8 @@ EXACT = "pixels"
 VIEW_SHARE = 1e-2
 """Share of outliers in views.npz: scores and factors, which follow from it, may have none."""
 FLIPPED = 1e-3
-"""Difference between two shares of pixels: rounding may move a few across the boundary."""
+"""Share of a view's pixels that rounding may move across a limit, an edge or a tenth."""
+FLIPPING = ("shares", "tenths")
 FLOOR = 0.02
 """Exposure that a few pixels at the alpha floor (1/255 each) add to a Gaussian or take from it."""
 
@@ -78,11 +79,14 @@ def check_arrays(stored: SceneViews, again: SceneViews, tolerance: Tolerance) ->
     for role in ("training", "held-out"):
         one, other = stored.views(role), again.views(role)
         check(one.names == other.names, f"{role} names do not match")
-        for name in one.stored:  # certificates of older schemas have no shares
+        for name in one.stored:  # certificates of older schemas have fewer
             left, right = getattr(one, name), getattr(other, name)
+            check(right is not None, f"{role} {name} cannot be recomputed")
             if name == EXACT:
                 check(bool(np.array_equal(left, right)), f"{role} {name} do not match")
                 continue
             size = np.nan_to_num(np.abs(right), posinf=0.0).max(axis=0, initial=0.0)
-            size = np.full_like(size, FLIPPED / tolerance.near) if name == "shares" else size
+            if name in FLIPPING:
+                whole = 1 if name == "shares" else one.pixels[:, None, None] + 1 / FLIPPED
+                size = np.broadcast_to(whole * FLIPPED / tolerance.near, right.shape)
             tolerance.check(f"{role} {name}", left, right, size)

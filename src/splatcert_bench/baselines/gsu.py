@@ -12,6 +12,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from splatcert.camera import Camera
+from splatcert.certificate.record import Holes
 from splatcert_bench.baselines.baseline import Fitted, Reading
 
 
@@ -19,6 +20,7 @@ class ResidualMap:
     """B = max(A C, epsilon0), rendered like a colour channel."""
 
     reading: ClassVar[Reading | None] = "residual"
+    holes: ClassVar[Holes] = "paper"
 
     def __init__(self, fitted: Fitted) -> None:
         self._fitted = fitted
@@ -26,4 +28,11 @@ class ResidualMap:
     def map(self, camera: Camera) -> Tensor:
         """[H, W], in colour units."""
         fitted = self._fitted
-        return fitted.scene.query(camera, backend=fitted.backend).field
+        return fitted.scene.query(camera, backend=fitted.backend, holes=self.holes).field
+
+
+class WideHoles(ResidualMap):
+    """B + (1 - alpha) prior: the map of a certificate whose holes are wide (decision 0023)."""
+
+    reading: ClassVar[Reading | None] = None
+    holes: ClassVar[Holes] = "wide"

@@ -15,12 +15,13 @@ from splatcert_bench.baselines.baseline import Baseline, Fitted
 from splatcert_bench.baselines.constant import Constant
 from splatcert_bench.baselines.ensemble import Ensemble
 from splatcert_bench.baselines.gavis import KAPPAS, Visibility
-from splatcert_bench.baselines.gsu import ResidualMap
+from splatcert_bench.baselines.gsu import ResidualMap, WideHoles
 
 Maker = Callable[[Fitted], Baseline]
 MAKERS: dict[str, Maker] = {
     "constant": Constant,
     "gsu": ResidualMap,
+    "holes": WideHoles,
     **{f"gavis-{kappa}": partial(Visibility, kappa=kappa) for kappa in KAPPAS},
     "ensemble": Ensemble,
 }

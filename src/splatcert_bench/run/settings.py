@@ -144,7 +144,9 @@ class MemberSettings:
 class StudySettings:
     """Measurements on the held-out views."""
 
-    methods: tuple[str, ...] = ("gsu", "gavis-1", "gavis-4", "gavis-16", "gavis-64", "ensemble")
+    methods: tuple[str, ...] = (
+        *("gsu", "holes", "gavis-1", "gavis-4", "gavis-16", "gavis-64", "ensemble"),
+    )
     """Maps to compare; name one of your own as module:Class."""
     betas: tuple[str, ...] = ("1/20", "1/10", "1/5", "3/10", "2/5", "1/2")
     """Pixel levels beta at which scores are stored."""

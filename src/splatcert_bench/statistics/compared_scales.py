@@ -14,6 +14,8 @@ from splatcert_bench.studies.study import SHAPE, Prediction, Study
 
 Array = NDArray[np.float64]
 FLAT = Fraction(0)
+HOLES, WIDE_SHAPE = "holes", "holes-pv"
+"""The shape of certificates whose holes are wide; SHAPE is the paper's."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +35,11 @@ def map_scale(study: Study, name: str, weight: Fraction, beta: Fraction) -> Scal
     return Scale(stored.scores[:, at[0], at[1]], shrink(stored.means, 1.0, weight))
 
 
-def factor_scale(study: Study, factors: Array, lambda_b: Fraction, beta: Fraction) -> Scale:
+def factor_scale(
+    study: Study, factors: Array, lambda_b: Fraction, beta: Fraction, shape_map: str = SHAPE
+) -> Scale:
     """View factors on the residual field's shape: R_v(a b~) = a*_v / a_v (prop:oracle)."""
-    shape = map_scale(study, SHAPE, lambda_b, beta)
+    shape = map_scale(study, shape_map, lambda_b, beta)
     return Scale(shape.scores / factors, shape.means * factors)
 
 

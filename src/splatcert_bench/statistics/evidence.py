@@ -31,6 +31,8 @@ from splatcert_bench.studies.study import Prediction, Study
 
 Array = NDArray[np.float64]
 MAGNITUDE = "magnitude"
+WIDE = "wide"
+"""Ours with wide holes, where a study has their map."""
 
 
 class MissingError(InputError):
@@ -166,6 +168,9 @@ FACTORED: Mapping[str, Callable[[Study, Prediction, Fraction], Scale]] = {
     ),
     "full": lambda study, prediction, beta: scales.factor_scale(
         study, scales.view_factors(prediction), prediction.lambda_b, beta
+    ),
+    WIDE: lambda study, prediction, beta: scales.factor_scale(
+        study, scales.view_factors(prediction), prediction.lambda_b, beta, scales.WIDE_SHAPE
     ),
     "oracle": lambda study, prediction, beta: scales.oracle_scale(study, prediction.lambda_b, beta),
 }

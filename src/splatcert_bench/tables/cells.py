@@ -22,6 +22,7 @@ LABELS = {
     "magnitude": "Raw-field magnitude b̄ only",
     "a": "Learned view factor a only",
     "full": "Ours, a × b̃",
+    "wide": "Ours with wide holes, a × b̃",
     "oracle": "Oracle factor a* × b̃",
 }
 BASELINES = ("gsu", "gavis", "ensemble")

@@ -11,6 +11,7 @@ from splatcert.difficulty.factor import LAMBDA_GRID
 from splatcert_bench.statistics import compared_scales as scales
 from splatcert_bench.statistics.evidence import (
     MAGNITUDE,
+    WIDE,
     Choice,
     Evidence,
     MissingError,
@@ -27,7 +28,7 @@ from splatcert_bench.tables.table import Column, Row, Table
 
 def ablation(bench: BenchStudies) -> Table:
     """What the view factor, the shape and their separation are worth (tab:ablation)."""
-    methods = ("shape", MAGNITUDE, "a", "gsu", "full", "oracle")
+    methods = ("shape", MAGNITUDE, "a", "gsu", "full", *bench.main.somewhere(WIDE), "oracle")
     evidence = bench.main.having(*methods)
     ranks = {"a": _factor_ranks(evidence, "a"), MAGNITUDE: _factor_ranks(evidence, MAGNITUDE)}
     published = {"a": "learned", MAGNITUDE: "magnitude"}

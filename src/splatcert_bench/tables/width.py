@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from splatcert_bench.statistics.compared_scales import HOLES
 from splatcert_bench.statistics.evidence import Evidence, MissingError
 from splatcert_bench.statistics.scenes import compare
 from splatcert_bench.studies.collection import BenchStudies
@@ -139,7 +140,7 @@ def _methods(main: Evidence) -> list[str]:
     """Every baseline that a scene has, and users' maps that all scenes with those have."""
     known = main.somewhere("constant", *BASELINES, "full", "oracle")
     matched = main.having(*known).studies
-    own = set.intersection(*(set(study.maps) for study in matched)) - set(BASELINES)
+    own = set.intersection(*(set(study.maps) for study in matched)) - {*BASELINES, HOLES}
     mine = sorted(m for m in own if not m.endswith("-pv") and not m.startswith("gavis-"))
     return [*known[:-2], *main.somewhere(*mine), *known[-2:]]
 
