@@ -22,7 +22,7 @@ from machine import describe_machine
 from numpy.typing import NDArray
 
 from splatcert import load_certificate
-from splatcert.certificate.promise import consecutive_stretches
+from splatcert.certificate.content.promise import consecutive_stretches
 from splatcert.conformal import path_threshold, stretch_score, threshold
 
 RESULTS = Path(__file__).parent / "results" / "paths.json"

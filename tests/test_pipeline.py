@@ -35,7 +35,7 @@ from splatcert.refusals import (
     WrongModelError,
     refuse_known_photos,
 )
-from splatcert.report.summary import closing_lines
+from splatcert.report.words.summary import closing_lines
 from splatcert.scales import named, training_views
 from splatcert.scales.paper import PaperScale
 from splatcert.scales.scale import FittedScale

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from splatcert.certificate.certificate import Certificate, CertificateError
+from splatcert.certificate.content.record import Record
 from splatcert.certificate.family import is_family, member_folder
 from splatcert.certificate.hashes import splats_hash
-from splatcert.certificate.record import Record
 from splatcert.certificate.store import folder_of, read_certificate, read_content, remembered
 from splatcert.progress import Progress, quiet
 from splatcert.verification.checks import UNUSABLE, Check, Verification

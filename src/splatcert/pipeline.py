@@ -11,12 +11,12 @@ from pathlib import Path
 
 from splatcert.capture import Capture, as_capture
 from splatcert.certificate.certificate import Certificate
+from splatcert.certificate.content.promise import PromiseRecord
+from splatcert.certificate.content.record import LabelRecord, PhotoHistory
+from splatcert.certificate.content.view_records import CalibrationRecord
 from splatcert.certificate.hashes import photo_file_hash
 from splatcert.certificate.history import enter_calibration, scales_identity
 from splatcert.certificate.issue import issue
-from splatcert.certificate.promise import PromiseRecord
-from splatcert.certificate.record import LabelRecord, PhotoHistory
-from splatcert.certificate.view_records import CalibrationRecord
 from splatcert.config import CertifyConfig, LearnConfig, PathPromise
 from splatcert.conformal.calibrate import CalibrationTooSmall, shortfall
 from splatcert.conformal.levels import parse_level

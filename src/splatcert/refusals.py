@@ -13,8 +13,8 @@ from fractions import Fraction
 import numpy as np
 
 from splatcert.capture import Capture
+from splatcert.certificate.content.promise import PromiseRecord, promise_of
 from splatcert.certificate.hashes import label_hash, photo_file_hash, photo_mark, source_marks
-from splatcert.certificate.promise import PromiseRecord, promise_of
 from splatcert.config import PathPromise
 from splatcert.errors import InputError, listed
 from splatcert.raster.placement import fit_photos, sample_photos

@@ -101,7 +101,7 @@ class View:
         }
 
     def _welcome(self, state: ViewerState, address: str) -> None:
-        from splatcert.report.summary import promise_lines
+        from splatcert.report.words.promise import promise_lines
 
         say("Certificate", str(self.certificate))
         say_all(promise_lines(state.certificate))

@@ -11,7 +11,7 @@ from splatcert.certificate.certificate import Certificate
 from splatcert.conformal.boxes import VACUOUS, width_in_words
 from splatcert.conformal.calibrate import shortfall
 from splatcert.report.colours import GREY, STEPS, WidthScale, palette
-from splatcert.report.summary import promise_lines
+from splatcert.report.words.promise import promise_lines
 from splatcert_viewer.frame import Frame, Mode
 from splatcert_viewer.known_views import KnownView
 

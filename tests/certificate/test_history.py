@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from splatcert.certificate.content.record import ModelRecord, PhotoHistory, RendererRecord
 from splatcert.certificate.history import (
     FILE,
     HistoryUnavailable,
     enter_calibration,
     history_file,
 )
-from splatcert.certificate.record import ModelRecord, PhotoHistory, RendererRecord
 
 LEVELS = Fraction(1, 10), Fraction(1, 10)
 MODEL = ModelRecord(splats="5a", gaussians=3, sh_degree=0, antialiased=False)

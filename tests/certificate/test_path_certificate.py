@@ -12,14 +12,15 @@ import pytest
 
 import splatcert as sc
 from certified_capture import NAMES, made_capture, verify_scene
+from splatcert.certificate.content.promise import VIEW, consecutive_stretches, promise_of
 from splatcert.certificate.hashes import seal_of
-from splatcert.certificate.promise import VIEW, consecutive_stretches, promise_of
 from splatcert.certificate.store import read_certificate
 from splatcert.conformal.levels import LevelError
 from splatcert.conformal.path_conformal import PathError, stretch_score
 from splatcert.conformal.ranks import order_statistic
 from splatcert.refusals import HeldOutError
-from splatcert.report.summary import applies_words, closing_lines, guarantee_words, path_guarantee
+from splatcert.report.words.promise import applies_words, guarantee_words, path_guarantee
+from splatcert.report.words.summary import closing_lines
 from splatcert.storage.schema import to_plain
 from splatcert.verification.offline import verify_folder
 

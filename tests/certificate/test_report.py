@@ -21,8 +21,8 @@ from splatcert.deploy import load_certificate
 from splatcert.difficulty.holdout_check import Difference, HoldoutCheck
 from splatcert.difficulty.trained_on import TrainedOnCheck
 from splatcert.report.build import report_of
-from splatcert.report.conditions import conditions_of
-from splatcert.report.summary import closing_lines
+from splatcert.report.words.conditions import conditions_of
+from splatcert.report.words.summary import closing_lines
 from splatcert.scene.scene import scene_from_tensors
 
 HOSTILE = (

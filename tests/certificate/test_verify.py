@@ -16,9 +16,9 @@ import pytest
 from certified_capture import HELD_OUT, NAMES, made_capture, made_model, made_truth, verify_scene
 from splatcert import cli
 from splatcert.certificate.certificate import CertificateError
+from splatcert.certificate.content.record import Record
 from splatcert.certificate.diagnostics import estimate_by_splits
 from splatcert.certificate.hashes import freeze_hash, seal_of
-from splatcert.certificate.record import Record
 from splatcert.certificate.sights import strangeness_limit
 from splatcert.deploy import load_certificate
 from splatcert.difficulty.rule import FactorRule

@@ -15,7 +15,7 @@ from splat_layouts import (
     write_inria_folder,
     write_nerfstudio_run,
 )
-from splatcert.capture import open_capture, split_unseen
+from splatcert.capture import open_capture
 from splatcert.scene.load import load_scene, read_photographs
 from splatcert.scene.split import SplitError
 from splatcert.splats.account import (
@@ -24,6 +24,7 @@ from splatcert.splats.account import (
     account_of,
     evaluation_share,
 )
+from splatcert.splats.unseen import split_unseen
 
 PARSER = "pipeline:\n  datamanager:\n    dataparser:\n"
 

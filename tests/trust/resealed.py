@@ -18,9 +18,9 @@ from mutations import json_value
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
+from splatcert.certificate.content.record import Record
 from splatcert.certificate.field_file import KEY
 from splatcert.certificate.hashes import seal_of
-from splatcert.certificate.record import Record
 from splatcert.certificate.store import field_inputs
 from splatcert.storage.schema import from_plain
 from splatcert.storage.whole import file_hash

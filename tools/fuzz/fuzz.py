@@ -24,8 +24,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "trust")]
 
 with atheris.instrument_imports(include=["splatcert", "yaml"]):
+    from splatcert.certificate.content.record import Record
     from splatcert.certificate.hashes import has_known_origin
-    from splatcert.certificate.record import Record
     from splatcert.certificate.store import read_content
     from splatcert.difficulty.descriptor import FEATURE_NAMES
     from splatcert.difficulty.origin import shipped_name

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatcert.camera import Camera, camera_hash
+from splatcert.certificate.content.record import Guarantee, Record
 from splatcert.certificate.field_file import FieldArrays
 from splatcert.certificate.issue import counted_pixels, guarantee_of
-from splatcert.certificate.record import Guarantee, Record
 from splatcert.certificate.sights import rule_of, training_factors
 from splatcert.conformal.boxes import Boxes, Flag
 from splatcert.conformal.levels import Level, parse_level

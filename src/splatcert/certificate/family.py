@@ -21,8 +21,8 @@ import numpy as np
 
 from splatcert import __version__
 from splatcert.certificate.certificate import Certificate, CertificateError
+from splatcert.certificate.content.promise import FamilyRecord, MemberRecord
 from splatcert.certificate.hashes import joint_hash, seal_of
-from splatcert.certificate.promise import FamilyRecord, MemberRecord
 from splatcert.certificate.store import (
     FAMILY,
     MAIN,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from splatcert.camera import Camera
-from splatcert.certificate.record import QueryRecord, ScaleRecord
+from splatcert.certificate.content.record import QueryRecord, ScaleRecord
 from splatcert.storage.schema import entries_of, to_plain
 from splatcert.storage.whole import file_hash
 

@@ -19,9 +19,9 @@ from datetime import datetime, timezone
 from fractions import Fraction
 from pathlib import Path
 
+from splatcert.certificate.content.promise import PromiseRecord
+from splatcert.certificate.content.record import ModelRecord, PhotoHistory, Record, RendererRecord
 from splatcert.certificate.hashes import canonical, joint_hash, photo_mark
-from splatcert.certificate.promise import PromiseRecord
-from splatcert.certificate.record import ModelRecord, PhotoHistory, Record, RendererRecord
 from splatcert.conformal.calibrate import ordinal
 from splatcert.storage.schema import to_plain
 from splatcert.storage.whole import append_line, locked, require_regular_file

@@ -9,14 +9,8 @@ from datetime import datetime, timezone
 from fractions import Fraction
 
 from splatcert import __version__
-from splatcert.certificate.diagnostics import (
-    Levels,
-    estimate_by_splits,
-    evenness_test,
-)
-from splatcert.certificate.hashes import Mark, photo_mark, place_mark
-from splatcert.certificate.promise import PromiseRecord
-from splatcert.certificate.record import (
+from splatcert.certificate.content.promise import PromiseRecord
+from splatcert.certificate.content.record import (
     CalibrationRecord,
     CountedPixels,
     FieldRecord,
@@ -31,6 +25,12 @@ from splatcert.certificate.record import (
     SceneRecord,
     TrainingRecord,
 )
+from splatcert.certificate.diagnostics import (
+    Levels,
+    estimate_by_splits,
+    evenness_test,
+)
+from splatcert.certificate.hashes import Mark, photo_mark, place_mark
 from splatcert.certificate.sights import strangeness_limit
 from splatcert.config import CertifyConfig
 from splatcert.difficulty.descriptor import FEATURE_NAMES

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from splatcert.certificate.record import ScaleRecord
-from splatcert.certificate.view_records import CalibrationRecord, TrainingRecord
+from splatcert.certificate.content.record import ScaleRecord
+from splatcert.certificate.content.view_records import CalibrationRecord, TrainingRecord
 from splatcert.difficulty.rule import FactorRule
 from splatcert.difficulty.views_file import SceneViews, ViewTable
 from splatcert.strangeness.limit import StrangenessLimit

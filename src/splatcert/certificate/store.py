@@ -21,9 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from splatcert.certificate.certificate import Certificate, CertificateError
-from splatcert.certificate.field_file import FIELD, KEPT, FieldArrays
-from splatcert.certificate.hashes import canonical, joint_hash, seal_of
-from splatcert.certificate.record import (
+from splatcert.certificate.content.record import (
     FORMAT,
     SCHEMA,
     ModelRecord,
@@ -31,7 +29,9 @@ from splatcert.certificate.record import (
     RendererRecord,
     TrainingRecord,
 )
-from splatcert.certificate.upgrades import UPGRADES
+from splatcert.certificate.content.upgrades import UPGRADES
+from splatcert.certificate.field_file import FIELD, KEPT, FieldArrays
+from splatcert.certificate.hashes import canonical, joint_hash, seal_of
 from splatcert.config import FieldConfig
 from splatcert.difficulty.descriptor import check_schema
 from splatcert.difficulty.rule import FactorParameters

@@ -110,7 +110,8 @@ class Certify:
         from splatcert.conformal.calibrate import CalibrationTooSmall
         from splatcert.pipeline import certify
         from splatcert.refusals import refuse_early, refuse_promise
-        from splatcert.report.summary import closing_lines, diagnosis_lines
+        from splatcert.report.words.diagnosis import diagnosis_lines
+        from splatcert.report.words.summary import closing_lines
         from splatcert.storage.whole import owned_folder
 
         levels, promise, engine = self.levels(), self._promise(), self.engine.start()

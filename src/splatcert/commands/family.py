@@ -89,13 +89,13 @@ def certify_several(
 
 def show_family(family: Family, folder: Path) -> None:
     """The guarantee of a family, and a table of its members."""
-    from splatcert.report.summary import (
+    from splatcert.report.words.promise import (
         MEMBER_COLUMNS,
         applies_words,
-        earlier_use,
         guarantee_words,
         member_rows,
     )
+    from splatcert.report.words.summary import earlier_use
 
     lines = {
         "Family": str(folder),

@@ -66,7 +66,7 @@ class Inspect:
 
     def _show_capture_or_model(self) -> None:
         """Read neither pixels nor Gaussians, unless --data asks for renders."""
-        from splatcert.report.describe import capture_lines, model_lines
+        from splatcert.report.words.describe import capture_lines, model_lines
         from splatcert.scene.scene import Scene
 
         found = recognised(self.path, self.capture)
@@ -86,7 +86,7 @@ class Inspect:
         """Describe a certificate; this does not require its model."""
         from splatcert.commands.certify import facts
         from splatcert.deploy import load_certificate
-        from splatcert.report.describe import certificate_lines
+        from splatcert.report.words.describe import certificate_lines
 
         self._refuse_both("certificate")
         certificate = load_certificate(self.path)
@@ -110,7 +110,7 @@ class Inspect:
 
     def _show_cameras(self) -> None:
         """Describe cameras without photos, as a trainer or `splatcert suggest` writes them."""
-        from splatcert.report.describe import counted
+        from splatcert.report.words.describe import counted
         from splatcert.scene.readers.camera_files import read_camera_list
 
         self._refuse_both("list of cameras")
@@ -127,7 +127,7 @@ class Inspect:
     def _show_predictor(self) -> None:
         """Show where a predictor was trained, and how well it did there."""
         from splatcert.difficulty.predictor import load_predictor
-        from splatcert.report.describe import show_predictor
+        from splatcert.report.words.describe import show_predictor
 
         self._refuse_both("view predictor")
         predictor = load_predictor(self.path)

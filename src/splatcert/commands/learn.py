@@ -35,7 +35,7 @@ class Learn:
         """Read the views, train, write, and print the card."""
         from splatcert.difficulty.views_file import SceneViews
         from splatcert.pipeline import learn
-        from splatcert.report.describe import show_predictor
+        from splatcert.report.words.describe import show_predictor
 
         if not self.sources:
             raise OptionError("pass at least one certificate or views.npz to learn from.")

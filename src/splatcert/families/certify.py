@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 
 from splatcert.capture import Capture
+from splatcert.certificate.content.promise import PromiseRecord
+from splatcert.certificate.content.record import LabelRecord
 from splatcert.certificate.family import Family, family_records, frozen_family
 from splatcert.certificate.hashes import photo_file_hash
 from splatcert.certificate.history import enter_calibration
-from splatcert.certificate.promise import PromiseRecord
-from splatcert.certificate.record import LabelRecord
 from splatcert.config import CertifyConfig
 from splatcert.conformal.family_conformal import units_from
 from splatcert.conformal.levels import parse_level

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from splatcert.camera import Camera
-from splatcert.certificate.record import Holes
+from splatcert.certificate.content.record import Holes
 from splatcert.difficulty.descriptor import EPSILON0, CameraGeometry, DescriptorError, assemble
 from splatcert.difficulty.factor import shrink
 from splatcert.field.fit import ResidualField

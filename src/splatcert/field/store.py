@@ -11,8 +11,8 @@ from typing import cast
 import numpy as np
 import torch
 
+from splatcert.certificate.content.record import FieldRecord
 from splatcert.certificate.field_file import FIELD, KEPT, FieldArrays
-from splatcert.certificate.record import FieldRecord
 from splatcert.errors import InputError
 from splatcert.field.fit import FieldFit, ResidualField
 from splatcert.field.solve import FitTrace, Reason

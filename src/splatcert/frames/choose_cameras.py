@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from splatcert.camera import Camera
-from splatcert.certificate.record import Record
+from splatcert.certificate.content.record import Record
 from splatcert.errors import OptionError
 from splatcert.scene.camera_paths import orbit, spline
 from splatcert.scene.load import parse_scale

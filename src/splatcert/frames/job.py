@@ -20,7 +20,7 @@ from splatcert.frames.writer import CertifiedFrames, FrameWriter, ModelFrames, r
 from splatcert.raster.placement import chosen_background, load_for_scene
 from splatcert.raster.render import Backend
 from splatcert.report.colours import WidthScale
-from splatcert.report.summary import path_guarantee, promise_lines
+from splatcert.report.words.promise import path_guarantee, promise_lines
 from splatcert.scene.load import load_scene
 from splatcert.splats.files import load_splats
 from splatcert.strangeness.comparison import CameraComparison

@@ -18,8 +18,9 @@ from splatcert.report.charts import PLAN_HEIGHT, PLAN_WIDTH, on_plan
 from splatcert.report.colours import UNIT, WidthScale, palette
 from splatcert.report.content import of_255
 from splatcert.report.pictures import jpeg, reduce, width_png
-from splatcert.report.summary import guarantee_words, width_words
 from splatcert.report.svg import circle, drawing
+from splatcert.report.words.promise import guarantee_words
+from splatcert.report.words.summary import width_words
 from splatcert.scene.scene import Scene
 from splatcert.storage.png import to_pixels
 

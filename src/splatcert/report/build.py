@@ -17,7 +17,6 @@ from splatcert.certificate.store import FIELD, SIGNATURE, VIEWS, folder_of
 from splatcert.config import ReportConfig
 from splatcert.deploy import load_certificate
 from splatcert.progress import Progress, quiet
-from splatcert.report.conditions import conditions_of
 from splatcert.report.content import (
     Calibration,
     Estimate,
@@ -29,14 +28,15 @@ from splatcert.report.content import (
 )
 from splatcert.report.next_photos import next_photos
 from splatcert.report.page import write_page
-from splatcert.report.summary import (
+from splatcert.report.views import ReportViews, render_views
+from splatcert.report.words.conditions import conditions_of
+from splatcert.report.words.diagnosis import why_no_estimate
+from splatcert.report.words.promise import (
     MEMBER_COLUMNS,
     applies_words,
     guarantee_words,
     member_rows,
-    why_no_estimate,
 )
-from splatcert.report.views import ReportViews, render_views
 from splatcert.scene.scene import Scene
 from splatcert.splats.gaussians import Splats
 from splatcert.verification.offline import verify_folder

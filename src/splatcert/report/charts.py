@@ -10,7 +10,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from splatcert.certificate.record import Guarantee
+from splatcert.certificate.content.record import Guarantee
 from splatcert.conformal.levels import in_percent
 from splatcert.conformal.ranks import rank_correlation
 from splatcert.report.colours import WidthScale

@@ -11,8 +11,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from splatcert.certificate.promise import PromiseRecord
-from splatcert.certificate.record import Guarantee
+from splatcert.certificate.content.promise import PromiseRecord
+from splatcert.certificate.content.record import Guarantee
 from splatcert.conformal.boxes import VACUOUS, width_in_words
 from splatcert.report.pictures import ViewPicture
 from splatcert.verification.checks import Check

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from splatcert.camera import Camera
-from splatcert.certificate.record import ScaleRecord
+from splatcert.certificate.content.record import ScaleRecord
 from splatcert.errors import InputError
 from splatcert.field.fitted_scene import FittedScene, Query
 from splatcert.raster.render import Backend

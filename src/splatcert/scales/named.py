@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, get_args
 
+from splatcert.certificate.content.record import ScaleRecord
 from splatcert.certificate.hashes import place_mark, source_marks
-from splatcert.certificate.record import ScaleRecord
 from splatcert.difficulty.predictor import Shipped, ViewPredictor, shipped_predictor
 from splatcert.difficulty.rule import FactorRule, Unit
 from splatcert.errors import InputError

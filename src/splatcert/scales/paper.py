@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from splatcert.certificate.record import Holes, ScaleRecord
+from splatcert.certificate.content.record import Holes, ScaleRecord
 from splatcert.difficulty.predictor import ViewPredictor
 from splatcert.difficulty.rule import FactorRule, Unit
 from splatcert.scales.scale import Rule, Scale

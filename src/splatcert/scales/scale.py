@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from splatcert.camera import Camera, camera_hash
+from splatcert.certificate.content.record import Holes, ScaleRecord
+from splatcert.certificate.content.view_records import QueryRecord, TrainingRecord
 from splatcert.certificate.hashes import freeze_hash, map_hash
-from splatcert.certificate.record import Holes, ScaleRecord
-from splatcert.certificate.view_records import QueryRecord, TrainingRecord
 from splatcert.difficulty.factor import LAMBDA_GRID
 from splatcert.field.fit import FieldFit
 from splatcert.field.fitted_scene import FittedScene, Query

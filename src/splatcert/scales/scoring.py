@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from splatcert.certificate.content.view_records import CalibrationRecord, QueryRecord
 from splatcert.certificate.hashes import label_hash, photo_file_hash
-from splatcert.certificate.view_records import CalibrationRecord, QueryRecord
 from splatcert.conformal.calibrate import view_score, view_scores
 from splatcert.conformal.maps import MapError, covered_by_tenth, rgb_residual, view_maps
 from splatcert.difficulty.factor import LAMBDA_GRID

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from splatcert.camera import Camera, camera_hash
+from splatcert.certificate.content.record import ModelRecord, RendererRecord
+from splatcert.certificate.content.view_records import TrainingRecord
 from splatcert.certificate.field_file import KEPT
 from splatcert.certificate.hashes import label_hash, photo_file_hash
-from splatcert.certificate.record import ModelRecord, RendererRecord
 from splatcert.certificate.store import field_inputs
-from splatcert.certificate.view_records import TrainingRecord
 from splatcert.config import FieldConfig
 from splatcert.difficulty.descriptor import CameraGeometry
 from splatcert.field.fit import FieldFit, fit_field

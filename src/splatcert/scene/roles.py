@@ -18,7 +18,7 @@ from typing import Literal, Protocol, TypeVar, overload, runtime_checkable
 from torch import Tensor
 
 from splatcert.camera import Camera
-from splatcert.certificate.record import LabelUse, Purpose
+from splatcert.certificate.content.record import LabelUse, Purpose
 from splatcert.errors import InputError, listed
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from splatcert.camera import MAX_SIDE
-from splatcert.certificate.record import LabelUse
+from splatcert.certificate.content.record import LabelUse
 from splatcert.errors import InputError
 from splatcert.scene.split import Holdout
 from splatcert.splats.files import Split, describe_model

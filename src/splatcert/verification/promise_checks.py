@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from splatcert.certificate.promise import FamilyRecord, PathRecord
+from splatcert.certificate.content.promise import FamilyRecord, PathRecord
 from splatcert.certificate.store import Stored
 from splatcert.conformal.family_conformal import member_threshold
 from splatcert.conformal.path_conformal import PathConformal

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatcert.certificate.certificate import Certificate
-from splatcert.certificate.record import CalibrationRecord, Record, TrainingRecord
+from splatcert.certificate.content.record import CalibrationRecord, Record, TrainingRecord
 from splatcert.errors import listed
 from splatcert.storage.schema import to_plain
 from splatcert.verification.checks import Check, check, differences, run_check

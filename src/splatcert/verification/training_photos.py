@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from splatcert.certificate.record import Record
+from splatcert.certificate.content.record import Record
 from splatcert.errors import listed
 from splatcert.verification.checks import Check
 

@@ -12,7 +12,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from splatcert.camera import Camera
-from splatcert.certificate.record import Holes
+from splatcert.certificate.content.record import Holes
 from splatcert_bench.baselines.baseline import Fitted, Reading
 
 

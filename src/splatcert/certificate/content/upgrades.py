@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from splatcert.certificate.promise import VIEW
+from splatcert.certificate.content.promise import VIEW
 from splatcert.difficulty.rule import FactorParameters
 from splatcert.storage.schema import from_plain, to_plain
 

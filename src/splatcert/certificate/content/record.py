@@ -9,9 +9,8 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from splatcert.camera import Camera
-from splatcert.certificate.diagnostics import SplitEstimates, SupportLimits
-from splatcert.certificate.promise import PromiseRecord
-from splatcert.certificate.view_records import (
+from splatcert.certificate.content.promise import PromiseRecord
+from splatcert.certificate.content.view_records import (
     MOST,
     CalibrationRecord,
     QueryRecord,
@@ -19,6 +18,7 @@ from splatcert.certificate.view_records import (
     TrainingRecord,
     is_width,
 )
+from splatcert.certificate.diagnostics import SplitEstimates, SupportLimits
 from splatcert.config import CertifyConfig
 from splatcert.conformal.permutation import PermutationTest
 from splatcert.difficulty.views_file import SceneViews

@@ -8,18 +8,21 @@ import math
 from scipy.stats import beta as beta_distribution
 
 from splatcert.certificate.certificate import Certificate
-from splatcert.certificate.diagnostics import SIZE_SLACK, UNEVEN
+from splatcert.certificate.content.record import UnseenBy
+from splatcert.certificate.diagnostics import SIZE_SLACK
 from splatcert.certificate.hashes import has_known_origin
 from splatcert.certificate.history import history_words
-from splatcert.certificate.record import UnseenBy
-from splatcert.certificate.regions import regions_of
 from splatcert.conformal.calibrate import ordinal, shortfall, state_flag
 from splatcert.conformal.levels import in_percent, rounded_up_percent
 from splatcert.conformal.ranks import views_needed
-from splatcert.difficulty.holdout_check import UNFAIR
-from splatcert.difficulty.trained_on import LEVEL
-from splatcert.report.content import Condition, Mark, percent, plural, plus_minus
-from splatcert.report.summary import earlier_use
+from splatcert.report.content import Condition, Mark, percent, plural
+from splatcert.report.words.findings import (
+    evenness_found,
+    fair_sample_found,
+    looks_trained_on_found,
+    regions_found,
+)
+from splatcert.report.words.summary import earlier_use
 from splatcert.strangeness.measures import COMPONENTS
 
 UNLUCKY = 0.1
@@ -50,12 +53,12 @@ def conditions_of(certificate: Certificate) -> tuple[Condition, ...]:
     """All conditions, the one that nobody can check first."""
     return (
         _alike(certificate),
-        _evenness(certificate),
-        *_regions(certificate),
-        *_fair_sample(certificate),
+        evenness_found(certificate),
+        *regions_found(certificate),
+        *fair_sample_found(certificate),
         _enough_views(certificate),
         _unseen(certificate),
-        *_looks_trained_on(certificate),
+        *looks_trained_on_found(certificate),
         _labels(certificate),
         *_history(certificate),
         _pixels(certificate),
@@ -73,84 +76,6 @@ def _alike(certificate: Certificate) -> Condition:
         words=f"The guarantee covers {new} that could equally well have been calibration {new}: "
         "same place, lighting, lens and way of moving through the scene. This is its one "
         f"assumption (exchangeability). Only you can judge whether your new {new} meet it.",
-    )
-
-
-def _evenness(certificate: Certificate) -> Condition:
-    test = certificate.record.evenness
-    tested = plural(test.views, "view")
-    if certificate.record.promise.path is not None:
-        tested = f"{test.views} stretches"
-    uneven = test.p_value < UNEVEN
-    found = (
-        "Scores drift along the capture, or neighbouring cameras have similar ones. Coverage may "
-        "differ between regions: on a camera path that stays in one region it may be above or "
-        f"below {in_percent(1 - certificate.alpha)}. The guarantee is unaffected, because it "
-        "averages over views like all the calibration views."
-        if uneven
-        else "The test found no drift along the capture and no clusters in space. It cannot show "
-        "that there are none."
-    )
-    return Condition(
-        mark="attention" if uneven else "neutral",
-        title="Difficulty differs across the capture"
-        if uneven
-        else "No sign that difficulty differs across the capture",
-        words=f"{found} Permutation test over {tested}: p = {test.p_value:.2g} "
-        f"for all statistics together; values below {UNEVEN} are pointed out.",
-        columns=("tested against", "statistic", "value", "p alone"),
-        rows=tuple(
-            (one.coordinate, one.statistic, f"{one.value:+.2f}", f"{one.p_value:.2g}")
-            for one in test.findings
-        ),
-    )
-
-
-def _regions(certificate: Certificate) -> tuple[Condition, ...]:
-    regions = regions_of(certificate)
-    if not regions:
-        return ()
-    return (
-        Condition(
-            mark="yours",
-            title="Coverage by region",
-            words="Calibration views are grouped by the places of their cameras. Each view is left "
-            "out in turn and compared with the threshold of the others. Few views per region give "
-            "a rough picture; the guarantee is about all of them together.",
-            columns=("region around", "views covered", "half-width given", "half-width needed"),
-            rows=tuple(
-                (
-                    one.around,
-                    f"{one.covered} of {one.views}",
-                    plus_minus(one.half_width),
-                    plus_minus(one.needed),
-                )
-                for one in regions
-            ),
-        ),
-    )
-
-
-def _fair_sample(certificate: Certificate) -> tuple[Condition, ...]:
-    check = certificate.holdout_check
-    if check is None:
-        return ()
-    return (
-        Condition(
-            mark="attention" if check.flagged else "neutral",
-            title="The calibration photos are not a fair sample of the capture"
-            if check.flagged
-            else "No sign that calibration and training cameras differ",
-            words=f"{check.words} The test compares the cameras of "
-            f"{plural(check.held_out, 'calibration view')} and "
-            f"{plural(check.training, 'training view')}. Its p-value is for all features "
-            f"together; values below {UNFAIR} are flagged.",
-            columns=("feature", "median calibration", "median training", "z"),
-            rows=tuple(
-                (one.feature, one.words(one.held_out), one.words(one.training), f"{one.z:+.2f}")
-                for one in check.differences
-            ),
-        ),
     )
 
 
@@ -183,26 +108,6 @@ def _unseen(certificate: Certificate) -> Condition:
         if mark == "attention"
         else "The model was not trained on the calibration photos",
         words=f"{words} Split: {split}.",
-    )
-
-
-def _looks_trained_on(certificate: Certificate) -> tuple[Condition, ...]:
-    test = certificate.trained_on_check
-    if test is None:
-        return ()
-    return (
-        Condition(
-            mark="attention" if test.flagged else "neutral",
-            title="The calibration photos look trained on"
-            if test.flagged
-            else "The calibration photos do not look trained on",
-            words=f"{test.words} The test compares the residuals of "
-            f"{plural(test.calibration, 'calibration view')} and "
-            f"{plural(test.training, 'training view')}, each with those of the views nearest in "
-            "pose. Photos that were trained on, if chosen at random, are called out with "
-            f"probability at least {percent(1 - LEVEL)}. Unseen photos can be called out too: the "
-            "test has no known error rate for them.",
-        ),
     )
 
 

@@ -13,7 +13,7 @@ from splatcert.conformal.ranks import views_needed
 from splatcert.console import say, say_all, show_table
 from splatcert.errors import listed
 from splatcert.report.content import plural
-from splatcert.report.summary import closing_lines, detail_lines
+from splatcert.report.words.summary import closing_lines, detail_lines
 from splatcert.scene.split import DEFAULT_EVERY
 
 if TYPE_CHECKING:

@@ -14,14 +14,9 @@ from typing import Literal
 
 import numpy as np
 
-from splatcert.certificate.view_records import MOST, RecordError, is_width
+from splatcert.certificate.content.view_records import MOST, RecordError, is_width
 from splatcert.config import PathPromise
-from splatcert.conformal.calibrate import (
-    ordinal,
-    state_calibration,
-    state_guarantee,
-    threshold_of,
-)
+from splatcert.conformal.calibrate import ordinal, state_calibration, state_guarantee, threshold_of
 from splatcert.conformal.family_conformal import member_threshold, state_family_guarantee
 from splatcert.conformal.path_conformal import (
     PathConformal,
