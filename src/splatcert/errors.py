@@ -20,8 +20,11 @@ class InputError(ValueError):
 
 
 def listed(names: Iterable[str], limit: int = 3) -> str:
-    """The first few names, for a message, and how many more there are."""
-    names = list(names)
+    """The first few names, for a message, and how many more there are.
+
+    Names in files may hold line breaks, which would make a message longer than it is.
+    """
+    names = [name if name.isprintable() else repr(name)[1:-1] for name in names]
     shown = ", ".join(names[:limit])
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
 
