@@ -41,7 +41,7 @@ def test_the_trainers_layout_is_gsplats():
 
 
 def test_logarithms_are_not_taken_for_scales():
-    with pytest.raises(SplatsError, match="activated=False"):
+    with pytest.raises(SplatsError, match="say that they are not activated"):
         sc.Splats.from_gsplat(made_splats(5).to_gsplat(activated=False), activated=True)
 
 

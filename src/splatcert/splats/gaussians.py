@@ -90,7 +90,7 @@ class Splats:
             if (scales <= 0).any() or (opacities < 0).any() or (opacities > 1).any():
                 raise SplatsError(
                     "activated scales must be positive and opacities 0 to 1.\n"
-                    "  If these are logarithms and logits, pass activated=False."
+                    "  If these are logarithms and logits, say that they are not activated."
                 )
             scales, opacities = scales.log(), opacities.logit()
         return cls(
