@@ -14,11 +14,11 @@ from scene_writers import reconstruction, write_colmap
 from splat_layouts import write_inria_folder
 from splatcert import cli
 from splatcert.scene.added_photos import AddedPhoto, AddedPhotos, RegisteredError
-from splatcert.scene.dataset import SplitError
 from splatcert.scene.lens import Lens
 from splatcert.scene.load import load_scene, read_photographs
 from splatcert.scene.readers.colmap import ColmapCamera, read_colmap
 from splatcert.scene.readers.colmap_append import append_model, camera_of, image_of, write_model
+from splatcert.scene.split import SplitError
 from splatcert.splats.account import TrainedOnTheseError, TrainingAccount
 from splatcert.splats.unseen import split_unseen
 from splatcert.storage.png import save_png, to_pixels
