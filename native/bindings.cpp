@@ -389,4 +389,5 @@ NB_MODULE(_native, m) {
         .def_prop_ro("pairs", &PreparedView::pairs);
     bind_field(m);
     bind_query(m);
+    bind_witnesses(m);
 }

@@ -7,6 +7,7 @@
 #include "field.hpp"
 #include "pool.hpp"
 #include "query.hpp"
+#include "witnesses.hpp"
 
 namespace splat {
 
@@ -123,6 +124,7 @@ struct Kernels {
     void (*adam)(const AdamRequest&);
     const FieldKernels* field;
     const QueryKernels* query;
+    void (*ask_witnesses)(const WitnessRequest&);
 };
 
 const Kernels* kernels_avx512();
