@@ -22,6 +22,7 @@ PUBLIC = {
     "Check",
     "Constant",
     "Flag",
+    "GuidedScale",
     "InputError",
     "LearnConfig",
     "OwnMap",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from splatcert.raster.render import Render, open_view, render
     from splatcert.raster.view import View
     from splatcert.report.build import write_report
+    from splatcert.scales.guided import GuidedScale
     from splatcert.scales.maps import Constant, OwnMap
     from splatcert.scales.paper import PaperScale
     from splatcert.scales.scale import Scale
@@ -46,6 +47,7 @@ __all__ = [
     "Check",
     "Constant",
     "Flag",
+    "GuidedScale",
     "InputError",
     "LearnConfig",
     "OwnMap",
@@ -86,6 +88,7 @@ _HOMES = {
     "Check": "splatcert.certificate.checks",
     "Constant": "splatcert.scales.maps",
     "Flag": "splatcert.conformal.boxes",
+    "GuidedScale": "splatcert.scales.guided",
     "InputError": "splatcert.errors",
     "LearnConfig": "splatcert.config",
     "OwnMap": "splatcert.scales.maps",

@@ -6,6 +6,7 @@ Reading and offline verification require NumPy only; torch is imported only with
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -22,24 +23,37 @@ if TYPE_CHECKING:
     from splatcert.capture import Capture
     from splatcert.scales.scale import Scale
     from splatcert.scene.load import Photographs
+    from splatcert.scene.roles import TrainingView
     from splatcert.scene.scene import Scene
     from splatcert.splats.gaussians import Splats
 
 
 def load_certificate(
-    path: str | Path, splats: Splats | None = None, *, scale: Scale | None = None
+    path: str | Path,
+    splats: Splats | None = None,
+    *,
+    scale: Scale | None = None,
+    scene: Scene | None = None,
 ) -> Certificate:
     """Load a certificate from its folder; an edited one or one of other splats is refused.
 
     Without splats it can be read, but not predict. If it uses a map of your own, pass the map
-    again as `scale`; it is checked on a calibration view.
+    again as `scale`; it is checked on a calibration view. A guided scale requires the `scene`
+    with the certified training photographs.
     """
     certificate = read_certificate(path)
-    return certificate if splats is None else with_model(certificate, splats, scale=scale)
+    if splats is None:
+        return certificate
+    photos = None if scene is None else scene.training
+    return with_model(certificate, splats, scale=scale, photos=photos)
 
 
 def with_model(
-    certificate: Certificate, splats: Splats, *, scale: Scale | None = None
+    certificate: Certificate,
+    splats: Splats,
+    *,
+    scale: Scale | None = None,
+    photos: Sequence[TrainingView] | None = None,
 ) -> Certificate:
     """The certificate with its model, ready to predict; a different model is refused."""
     from dataclasses import replace
@@ -47,11 +61,12 @@ def with_model(
     from splatcert.field.store import fit_of
     from splatcert.scales.named import stored_scale
     from splatcert.scales.training_views import fitted_scene
+    from splatcert.witnesses.photos import certified_photos
 
     record = certificate.record
     _check_renderer(record)
     _check_splats(record, splats)
-    chosen = scale or stored_scale(record.scale)
+    chosen = scale or stored_scale(record.scale, record.center)
     fitted = fitted_scene(
         splats,
         fit_of(certificate.field),
@@ -59,6 +74,9 @@ def with_model(
         record.scene.extent,
         record.renderer.background,
     )
+    if chosen.needs_photos:
+        known = certified_photos(record.training, photos)
+        chosen = chosen.prepared(known, fitted, record.renderer.backend)
     frozen = chosen.thaw(record.scale, fitted, record.renderer.backend)
     if scale is not None:
         _check_given_scale(record, frozen)
@@ -137,7 +155,7 @@ def verify(
         stored = read_certificate(folder)
         recomputed = certify(
             capture,
-            scale=scale or stored_scale(record.scale),
+            scale=scale or stored_scale(record.scale, record.center),
             config=record.config,
             backend=record.renderer.backend,
             on=on,
@@ -192,7 +210,11 @@ def open_certificate(
             "--model MODEL."
         )
     data = data or remembered(folder, "data")
-    return load_certificate(folder, load_certified_splats(record, place, data=data))
+    scene = None
+    if record.scale.needs_photos and data is not None:
+        scene = load_certified_scene(record, data)
+    splats = load_certified_splats(record, place, scene, data)
+    return load_certificate(folder, splats, scene=scene)
 
 
 def load_certified_scene(record: Record, data: Path, images: str | None = None) -> Scene:

@@ -92,6 +92,7 @@ def certify(
         renderer=side.renderer,
         field=field_record(fitted.fit),
         scale=frozen.record(),
+        center=chosen.center,
         labels=LabelRecord(
             frozen=proof, handed_out_before=used_before, ledger=held_out.ledger.entries
         ),

@@ -24,6 +24,7 @@ from splatcert.certificate.record import Guarantee, Record
 from splatcert.conformal.boxes import Boxes, Flag
 from splatcert.conformal.calibrate import threshold_of
 from splatcert.conformal.levels import Level, parse_level
+from splatcert.difficulty.guided_rule import GuidedRule
 from splatcert.difficulty.holdout_check import HoldoutCheck, check_holdout
 from splatcert.difficulty.predictor import ViewPredictor
 from splatcert.difficulty.rule import FactorRule
@@ -129,6 +130,10 @@ class Certificate:
         table = self.views.training
         if self.rule is not None:
             return self.rule.factors(table.descriptors)
+        if self.record.scale.name == "guided":
+            cameras = [view.camera for view in self.record.training]
+            rule = GuidedRule.of(self.record.scale.parameters, cameras)
+            return rule.factors(table.field_means, cameras)
         return np.ones(len(table)) if self.record.scale.shape == 0 else table.field_means
 
     @property
@@ -169,6 +174,8 @@ class Certificate:
             return [self.predict(one) for one in camera]
         scaled = self._predicting()(camera)
         flag = self.flag(scaled.descriptor, preview_of or camera)
+        if scaled.remark:
+            flag = flag.beyond(scaled.remark)
         return Boxes.of_render(scaled.center, scaled.shape(), scaled.factor, self.threshold, flag)
 
     def flag(self, descriptor: NDArray[np.float64], camera: Camera) -> Flag:

@@ -20,6 +20,7 @@ from splatcert.certificate.diagnostics import (
 from splatcert.certificate.hashes import Mark, photo_mark, place_mark
 from splatcert.certificate.record import (
     CalibrationRecord,
+    Center,
     CountedPixels,
     FieldRecord,
     Guarantee,
@@ -50,6 +51,7 @@ def issue(
     renderer: RendererRecord,
     field: FieldRecord,
     scale: ScaleRecord,
+    center: Center,
     labels: LabelRecord,
     training: tuple[TrainingRecord, ...],
     calibration: tuple[CalibrationRecord, ...],
@@ -77,6 +79,7 @@ def issue(
         guarantee=guarantee_of(q, len(calibration), guarantee, counted, scale),
         config=replace(config, alpha=str(alpha), beta=str(beta)),
         scale=scale,
+        center=center,
         model=model,
         renderer=renderer,
         scene=scene,

@@ -30,6 +30,8 @@ UnseenBy = Literal["model", "user", "assumed"]
 """Who says that the model has not seen the held-out photos: its own run or settings, the user,
 or nobody."""
 Purpose = Literal["calibration", "evaluation", "source"]
+Center = Literal["render", "corrected"]
+"""What boxes lie around: the render, or a picture corrected by training photographs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +63,7 @@ class ScaleRecord:
     """How a scale follows from a camera; fixed before any calibration label is used."""
 
     name: str
-    """Kind of scale: "paper", "constant", or a name chosen by the user."""
+    """Kind of scale: "paper", "guided", "constant", or a name chosen by the user."""
     needs_photos: bool
     """Whether prediction requires the training photographs."""
     shape: Fraction
@@ -189,6 +191,8 @@ class Record:
     guarantee: Guarantee
     config: CertifyConfig
     scale: ScaleRecord
+    center: Center
+    """What boxes lie around."""
     model: ModelRecord
     renderer: RendererRecord
     scene: SceneRecord

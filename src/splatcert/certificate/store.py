@@ -33,6 +33,7 @@ from splatcert.certificate.record import (
 )
 from splatcert.config import FieldConfig
 from splatcert.difficulty.descriptor import check_schema
+from splatcert.difficulty.guided_rule import GuidedParameters
 from splatcert.difficulty.rule import FactorParameters
 from splatcert.difficulty.views_file import SceneViews
 from splatcert.storage.schema import PlainError, from_plain, read_json, to_plain
@@ -161,6 +162,8 @@ def read_content(folder: Path) -> tuple[dict[str, Any], Record]:
         record = from_plain(Record, upgraded)
         if record.scale.name == "paper":
             from_plain(FactorParameters, record.scale.parameters, "scale")
+        if record.scale.name == "guided":
+            from_plain(GuidedParameters, record.scale.parameters, "scale")
         return content, record
     except PlainError as error:
         raise CertificateError(
@@ -188,7 +191,7 @@ def _from_schema_3(content: dict[str, Any]) -> dict[str, Any]:
     return {**content, **SINCE_SCHEMA_3}
 
 
-SINCE_SCHEMA_3: dict[str, Any] = {}
+SINCE_SCHEMA_3: dict[str, Any] = {"center": "render"}
 UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
     2: _from_schema_2,
     3: _from_schema_3,

@@ -32,6 +32,7 @@ from splatcert.certificate.diagnostics import (
 )
 from splatcert.certificate.hashes import freeze_hash, seal_of
 from splatcert.certificate.issue import counted_pixels, view_marks
+from splatcert.certificate.scale_checks import check_other_scale, guide_origin
 from splatcert.certificate.store import FIELD, VIEWS, Stored, read_content, read_parts
 from splatcert.conformal.calibrate import state_guarantee, threshold_of
 from splatcert.conformal.levels import parse_level
@@ -161,7 +162,7 @@ def _scale(stored: Stored) -> str:
     """The rule follows from descriptors and predictor, and the factors from the rule."""
     record, views = stored.record, stored.views
     if record.scale.name != "paper":
-        return _other_scale(stored)
+        return check_other_scale(stored)
     rule = FactorRule.of(record.scale.parameters)
     again = FactorRule.freeze(
         rule.predictor, views.training.descriptors, views.held_out.descriptors, rule.unit
@@ -185,6 +186,8 @@ def _scale(stored: Stored) -> str:
 def _predictor(stored: Stored) -> str:
     """Who learned the predictor: one that has seen the calibration labels breaks the promise."""
     scale = stored.record.scale
+    if scale.name == "guided":
+        return guide_origin(stored)
     predictor = FactorRule.of(scale.parameters).predictor if scale.name == "paper" else None
     if predictor is None:
         return "none"
@@ -194,21 +197,6 @@ def _predictor(stored: Stored) -> str:
             f"unknown origin (hash {predictor.sha256[:12]}): it is not one of splatcert's"
         )
     return f"{name}, which comes with splatcert (hash {predictor.sha256[:12]})"
-
-
-def _other_scale(stored: Stored) -> str:
-    """A constant scale has factor one everywhere; a map's factor is its mean over the view."""
-    record, views = stored.record, stored.views
-    constant = record.scale.name == "constant"
-    means = np.ones(len(views.held_out)) if constant else views.held_out.field_means
-    known = dict(zip(views.held_out.names, means.tolist(), strict=True))
-    check(record.scale.shape == (0 if constant else 1), "the shape does not match the scale")
-    for view in (*record.calibration, *record.unlabelled):
-        check(
-            close(view.factor, known[view.name]),
-            f"the factor of {view.name} is not the mean of its scale",
-        )
-    return f"scale {record.scale.name}: every factor is the mean of its view's scale"
 
 
 def _frozen(stored: Stored) -> str:

@@ -16,6 +16,7 @@ import tyro
 from splatcert.commands import CaptureOptions, EngineOptions, unset
 from splatcert.config import CertifyConfig, FieldConfig
 from splatcert.console import say, say_all, stages
+from splatcert.errors import OptionError
 
 if TYPE_CHECKING:
     from splatcert.capture import Capture
@@ -53,8 +54,13 @@ class Certify:
     beta: Annotated[str, tyro.conf.arg(metavar="LEVEL")] = "1/10"
     """Largest share of a view's pixels that may lie outside their boxes."""
     predictor: Annotated[str, tyro.conf.arg(metavar="FILE|NAME|none", help=PREDICTOR)] = "default"
-    scale: Literal["paper", "constant"] = "paper"
-    """Scale of the boxes before calibration: the paper's, or the same width everywhere."""
+    scale: Literal["paper", "guided", "constant"] = "paper"
+    """Scale of the boxes before calibration: the paper's; guided by the training photos, which
+    prediction then requires; or the same width everywhere."""
+    center: Literal["render", "corrected"] = "render"
+    """Picture that boxes lie around: the render, or the render corrected by training photos."""
+    guide: Annotated[Path | None, unset("FILE")] = None
+    """Weights of the guided scale, written by splatcert learn --guide. Default: the package's."""
     unit: Literal["deployed", "batch"] = "deployed"
     """Unit of the view factor. batch, as in the paper, covers only the held-out views."""
     background: Annotated[Colour | None, unset("R G B")] = None
@@ -131,11 +137,17 @@ class Certify:
 
     def _scale(self, scene: Scene) -> tuple[Scale, str]:
         """The scale asked for, and a word on its predictor where it is not the one asked for."""
+        from splatcert.difficulty.guide import load_guide
         from splatcert.difficulty.predictor import load_predictor
+        from splatcert.scales.guided import GuidedScale
         from splatcert.scales.maps import Constant
-        from splatcert.scales.named import chosen_predictor
+        from splatcert.scales.named import chosen_guide, chosen_predictor
         from splatcert.scales.paper import PaperScale
 
+        self._check_options()
+        if self.scale == "guided":
+            guide = chosen_guide(scene) if self.guide is None else load_guide(self.guide)
+            return GuidedScale(guide, self.center), ""
         if self.scale == "constant":
             return Constant(), ""
         match self.predictor:
@@ -147,6 +159,12 @@ class Certify:
                 return PaperScale(predictor, self.unit), "" if name == asked else other
             case file:
                 return PaperScale(load_predictor(Path(file)), self.unit), ""
+
+    def _check_options(self) -> None:
+        """Refuse options of the guided scale with any other."""
+        if self.scale != "guided" and (self.center != "render" or self.guide is not None):
+            name = "--center corrected" if self.center != "render" else "--guide"
+            raise OptionError(f"{name} requires --scale guided.")
 
 
 def opened_words(capture: Capture, model: Path) -> dict[str, str]:

@@ -16,7 +16,7 @@ from splatcert.difficulty.descriptor import EPSILON0, CameraGeometry, Descriptor
 from splatcert.difficulty.factor import shrink
 from splatcert.field.fit import ResidualField
 from splatcert.field.support import Support
-from splatcert.raster.query_maps import Traits
+from splatcert.raster.query_maps import QueryMaps, Traits
 from splatcert.raster.render import Backend, open_view
 from splatcert.splats.gaussians import Splats
 
@@ -33,6 +33,9 @@ class Query:
     """Mean of the field over all pixels."""
     descriptor: NDArray[np.float64]
     """z_v, [24]."""
+    camera: Camera
+    remark: str = ""
+    """Why this camera lies outside what its scale was made for; empty if it does not."""
 
     def shape(self, lambda_b: Fraction | float) -> Tensor:
         """b~ = (1 - lambda_b) + lambda_b * b / mean(b), [H, W] (eq:shrinkage).
@@ -73,13 +76,17 @@ class FittedScene:
     def query(self, camera: Camera, *, backend: Backend = "cpu") -> Query:
         """Render and describe one camera."""
         view = open_view(self.splats, camera, backend)
-        found = view.query(self.traits, self.background, EPSILON0)
+        return self.described(camera, view.query(self.traits, self.background, EPSILON0))
+
+    def described(self, camera: Camera, found: QueryMaps) -> Query:
+        """The query of a camera that has been rendered."""
         geometry = self.geometry.features(camera, self.excluded)
         return Query(
             center=found.center,
             field=found.field,
             field_mean=found.moments[2],
             descriptor=assemble(geometry, found.statistics, found.moments, self.geometry.extent),
+            camera=camera,
         )
 
     @cached_property

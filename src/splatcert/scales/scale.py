@@ -22,16 +22,19 @@ from torch import Tensor
 
 from splatcert.camera import Camera, camera_hash
 from splatcert.certificate.hashes import freeze_hash, map_hash
-from splatcert.certificate.record import ScaleRecord
+from splatcert.certificate.record import Center, ScaleRecord
 from splatcert.certificate.view_records import QueryRecord, TrainingRecord
 from splatcert.field.fit import FieldFit
 from splatcert.field.fitted_scene import FittedScene, Query
 from splatcert.progress import Progress, each, quiet
 from splatcert.raster.render import Backend
 from splatcert.scales.training_views import TrainingSide, fit_scene, study
-from splatcert.scene.roles import QueryView
+from splatcert.scene.roles import QueryView, TrainingView
 
 Array = NDArray[np.float64]
+Betas = tuple[Fraction, ...]
+Photos = Sequence[TrainingView]
+Seen = Sequence[TrainingRecord]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -82,6 +85,8 @@ class Scale(ABC):
     """Name in certificate.json."""
     needs_photos: bool = False
     """Whether prediction requires the training photographs."""
+    center: Center = "render"
+    """What boxes lie around: the render, or a picture corrected by training photographs."""
     card: Mapping[str, Any] | None = None
     """Card of the predictor, with the scenes it was learned from; None without one."""
 
@@ -89,9 +94,15 @@ class Scale(ABC):
         """Picture, map that determines the shape, and descriptor of one camera."""
         return scene.query(camera, backend=backend)
 
+    def prepared(
+        self, views: Photos, scene: FittedScene, backend: Backend, on: Progress = quiet
+    ) -> Scale:
+        """The same scale, ready to look; one that needs photographs takes them here."""
+        return self
+
     @abstractmethod
-    def settle(self, training: Array, batch: Array) -> Rule:
-        """The rule, from descriptors of training views and of the query batch, without labels."""
+    def settle(self, training: Seen, batch: Array, betas: Betas) -> Rule:
+        """The rule, from training views and descriptors of the query batch, without its labels."""
 
     @abstractmethod
     def stored_rule(self, record: ScaleRecord) -> Rule:
@@ -102,9 +113,9 @@ class Scale(ABC):
     ) -> FittedScale:
         """Phase 2: uses training photographs only; `folder` stores expensive results."""
         seen, fit, scene = fit_scene(side, folder, on)
-        return FittedScale(
-            self, side.backend, fit, scene, study(self.look, side, seen, fit, scene, on)
-        )
+        ready = self.prepared(side.views, scene, side.backend, on)
+        training = study(ready.look, side, seen, fit, scene, on)
+        return FittedScale(ready, side.backend, fit, scene, training, side.betas)
 
     def thaw(self, record: ScaleRecord, scene: FittedScene, backend: Backend) -> FrozenScale:
         """The frozen scale stored in a certificate, with its model."""
@@ -123,6 +134,8 @@ class FittedScale:
     """The model with everything derived from its training views."""
     training: tuple[TrainingRecord, ...]
     """The training views, each described by the other folds."""
+    betas: Betas
+    """Levels of their oracle factors."""
 
     def freeze(self, batch: Sequence[QueryView], *, on: Progress = quiet) -> FrozenScale:
         """Phase 3: describe every view of the batch from its camera, without its photo."""
@@ -131,8 +144,7 @@ class FittedScale:
             for view in each(batch, "describing held-out views", on)
         ]
         rule = self.scale.settle(
-            np.array([view.descriptor for view in self.training]),
-            np.array([query.descriptor for _, (query, _) in looks]),
+            self.training, np.array([query.descriptor for _, (query, _) in looks]), self.betas
         )
         queries = {
             view.name: QueryRecord(
