@@ -146,8 +146,11 @@ class Certify:
 
         self._check_options()
         if self.scale == "guided":
-            guide = chosen_guide(scene) if self.guide is None else load_guide(self.guide)
-            return GuidedScale(guide, self.center), ""
+            if self.guide is not None:
+                return GuidedScale(load_guide(self.guide), self.center), ""
+            name, guide = chosen_guide(scene)
+            other = f"using {name}: the default guide was trained on photos held out here"
+            return GuidedScale(guide, self.center), "" if name == "guide" else other
         if self.scale == "constant":
             return Constant(), ""
         match self.predictor:

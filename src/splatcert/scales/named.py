@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from splatcert.certificate.hashes import place_mark, source_marks
 from splatcert.certificate.record import Center, ScaleRecord
-from splatcert.difficulty.guide import Guide, shipped_guide
+from splatcert.difficulty.guide import Guide, ShippedGuide, shipped_guide
 from splatcert.difficulty.guided_rule import GuidedRule
 from splatcert.difficulty.predictor import Shipped, ViewPredictor, shipped_predictor
 from splatcert.difficulty.rule import FactorRule, Unit
@@ -31,7 +31,7 @@ def scale_by_name(name: str, scene: Scene, unit: Unit = "deployed") -> Scale:
     if name == "paper":
         return PaperScale(chosen_predictor("default", scene)[1], unit)
     if name == "guided":
-        return GuidedScale(chosen_guide(scene))
+        return GuidedScale(chosen_guide(scene)[1])
     if name == "constant":
         return Constant()
     raise ScaleNameError(
@@ -72,10 +72,11 @@ def chosen_predictor(asked: Shipped, scene: Scene) -> tuple[Shipped, ViewPredict
     return asked, shipped_predictor(asked)
 
 
-def chosen_guide(scene: Scene) -> Guide:
+def chosen_guide(scene: Scene) -> tuple[ShippedGuide, Guide]:
     """The guide in the package; if it has seen held-out views, the one of training photos."""
-    guide = shipped_guide()
-    return shipped_guide("guide-training") if learned_from(guide.card, scene) else guide
+    saw_some = learned_from(shipped_guide("guide").card, scene)
+    name: ShippedGuide = "guide-training" if saw_some else "guide"
+    return name, shipped_guide(name)
 
 
 def learned_from(card: Mapping[str, Any], scene: Scene) -> set[str]:
