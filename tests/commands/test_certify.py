@@ -569,3 +569,12 @@ def test_a_guide_is_learned_only_where_the_photos_are(made, tmp_path, capsys):
     assert "are not in the folder beside it" in flat(capsys.readouterr().err)
     assert cli.main(["learn", "--guide", str(made), "--splits", "20", *out]) == 2
     assert "--views is the only option" in flat(capsys.readouterr().err)
+
+
+def test_a_guide_of_held_out_views_is_refused_for_its_own_capture(place, guided, tmp_path, capsys):
+    learned = tmp_path / "guide.json"
+    options = ["--views", "held-out", "-o", str(learned)]
+    assert cli.main(["learn", "--guide", str(place / "plain"), *options]) == 0
+    again = ["--scale", "guided", "--guide", str(learned)]
+    assert certify(place, tmp_path / "cert", *EVERY_THIRD, *again) == 2
+    assert "learned from labels of 12 calibration views" in capsys.readouterr().err
