@@ -44,3 +44,4 @@ const splat::View& prepared_view(nb::handle object);
 
 void bind_field(nb::module_& m);
 void bind_query(nb::module_& m);
+void bind_witnesses(nb::module_& m);

@@ -391,4 +391,5 @@ NB_MODULE(_native, m) {
         .def_prop_ro("pairs", &PreparedView::pairs);
     bind_field(m);
     bind_query(m);
+    bind_witnesses(m);
 }

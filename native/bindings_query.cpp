@@ -44,19 +44,21 @@ void pack_query(nb::handle prepared, const F2& means, const F3& sh, const F2& tr
 std::vector<double> render_query(nb::handle prepared, const F2& means, const F3& sh,
                                  const F2& traits, const std::array<float, 3>& background,
                                  float field_floor, const Out3& center, const Out2& field,
-                                 const Out3& maps) {
+                                 const Out3& maps, const Out2& depth) {
     const View& view = prepared_view(prepared);
     const std::size_t height = static_cast<std::size_t>(view.camera.height);
     const std::size_t width = static_cast<std::size_t>(view.camera.width);
     expect(center, "center", {height, width, 3});
     expect(field, "field", {height, width});
     expect(maps, "maps", {query_maps, height, width});
+    expect(depth, "depth", {height, width});
     QueryRequest request = {gaussians_of(view, means, sh, traits),
                             {background[0], background[1], background[2]},
                             field_floor,
                             center.data(),
                             field.data(),
                             maps.data(),
+                            depth.data(),
                             {}};
     {
         nb::gil_scoped_release release;
@@ -85,6 +87,6 @@ void bind_query(nb::module_& m) {
           nb::arg("traits"), nb::arg("values"));
     m.def("render_query", &render_query, nb::arg("view"), nb::arg("means"), nb::arg("sh"),
           nb::arg("traits"), nb::arg("background"), nb::arg("field_floor"), nb::arg("center"),
-          nb::arg("field"), nb::arg("maps"));
+          nb::arg("field"), nb::arg("maps"), nb::arg("depth"));
     m.def("summarise_maps", &summarise_maps, nb::arg("maps"));
 }

@@ -66,6 +66,7 @@ void pack_query_rows(const View&, const QueryGaussians&, float* rows);
 void pack_query(const View&, const QueryGaussians&, float* values);
 void summarise_maps(MapsRequest&);
 extern const QueryKernels query_kernels;
+void ask_witnesses(const WitnessRequest&);
 
 }  // namespace SPLAT_ISA
 }  // namespace splat

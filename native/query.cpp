@@ -128,6 +128,7 @@ void write_tile(const View& view, const TileGeometry& tile, const QueryRequest& 
         const int in = row * tile_size;
         interleave(planes + in, tile.columns, q.center + 3 * out);
         std::memcpy(q.field + out, planes + channel_field * tile_pixels + in, bytes);
+        std::memcpy(q.depth + out, planes + channel_depth * tile_pixels + in, bytes);
         for (int map = 0; map < query_maps; ++map)
             std::memcpy(q.maps + map * pixels + out, source[map] + in, bytes);
     }

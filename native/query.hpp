@@ -42,6 +42,7 @@ struct QueryRequest {
     float* center;  // [H, W, 3], on the background, clamped to [0, 1]
     float* field;   // [H, W], not below the floor
     float* maps;    // [query_maps, H, W]
+    float* depth;   // [H, W], camera z
     // Over all pixels: mean and deviation of depth, means of field and residual summary.
     double moments[4];
 };

@@ -27,7 +27,8 @@ const Kernels* SPLAT_JOIN(kernels_, SPLAT_ISA)() {
                                   loss,
                                   adam,
                                   &field_kernels,
-                                  &query_kernels};
+                                  &query_kernels,
+                                  ask_witnesses};
     return &table;
 }
 

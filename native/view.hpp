@@ -8,6 +8,7 @@
 #include "field.hpp"
 #include "pool.hpp"
 #include "query.hpp"
+#include "witnesses.hpp"
 
 namespace splat {
 
@@ -131,6 +132,7 @@ struct Kernels {
     void (*adam)(const AdamRequest&);
     const FieldKernels* field;
     const QueryKernels* query;
+    void (*ask_witnesses)(const WitnessRequest&);
 };
 
 const Kernels* kernels_avx512();

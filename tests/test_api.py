@@ -23,6 +23,7 @@ PUBLIC = {
     "Constant",
     "Family",
     "Flag",
+    "GuidedScale",
     "InputError",
     "LearnConfig",
     "OwnMap",

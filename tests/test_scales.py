@@ -79,7 +79,7 @@ def test_maps_that_are_no_scale_are_refused(photos, model, values, why):
 
 
 def test_an_unknown_scale_is_refused_with_those_there_are(photos, model):
-    with pytest.raises(ScaleNameError, match="choose one of paper, constant"):
+    with pytest.raises(ScaleNameError, match="choose one of paper, guided, constant"):
         sc.certify(made_capture(photos), model, unseen=HELD_OUT, scale="narrow")
 
 

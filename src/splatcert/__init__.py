@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from splatcert.raster.render import Render, open_view, render
     from splatcert.raster.view import View
     from splatcert.report.build import write_report
+    from splatcert.scales.guided import GuidedScale
     from splatcert.scales.maps import Constant, OwnMap
     from splatcert.scales.paper import PaperScale
     from splatcert.scales.scale import Scale
@@ -49,6 +50,7 @@ __all__ = [
     "Constant",
     "Family",
     "Flag",
+    "GuidedScale",
     "InputError",
     "LearnConfig",
     "OwnMap",
@@ -92,6 +94,7 @@ _HOMES = {
     "Constant": "splatcert.scales.maps",
     "Family": "splatcert.certificate.family",
     "Flag": "splatcert.conformal.boxes",
+    "GuidedScale": "splatcert.scales.guided",
     "InputError": "splatcert.errors",
     "LearnConfig": "splatcert.config",
     "OwnMap": "splatcert.scales.maps",

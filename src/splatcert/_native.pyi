@@ -70,8 +70,17 @@ def render_query(
     center: Tensor,
     field: Tensor,
     maps: Tensor,
+    depth: Tensor,
 ) -> list[float]: ...
 def summarise_maps(maps: Tensor) -> list[float]: ...
+def ask_witnesses(
+    depth: Tensor,
+    picture: Tensor,
+    lens: tuple[float, float, float, float],
+    pixels: list[Tensor],
+    geometry: NDArray[float32],
+    maps: Tensor,
+) -> None: ...
 
 class TooManyEntries(ValueError): ...  # noqa: N818 - named as in C++
 

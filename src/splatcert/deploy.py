@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from splatcert.capture import Capture
     from splatcert.scales.scale import FrozenScale, Scale
     from splatcert.scene.load import Photographs
+    from splatcert.scene.roles import TrainingView
     from splatcert.scene.scene import Scene
     from splatcert.splats.gaussians import Splats
 
@@ -35,19 +36,28 @@ def load_certificate(
     *,
     member: str | None = None,
     scale: Scale | None = None,
+    scene: Scene | None = None,
 ) -> Certificate:
     """Load a certificate from its folder; an edited one or one of other splats is refused.
 
     Without splats it can be read, but not predict. Of a family, `member` names the certificate;
     default: the first. If it uses a map of your own, pass the map again as `scale`; it is
-    checked on a calibration view.
+    checked on a calibration view. A guided scale requires the `scene` with the certified
+    training photographs.
     """
     certificate = read_certificate(member_folder(Path(path), member))
-    return certificate if splats is None else with_model(certificate, splats, scale=scale)
+    if splats is None:
+        return certificate
+    photos = None if scene is None else scene.training
+    return with_model(certificate, splats, scale=scale, photos=photos)
 
 
 def with_model(
-    certificate: Certificate, splats: Splats, *, scale: Scale | None = None
+    certificate: Certificate,
+    splats: Splats,
+    *,
+    scale: Scale | None = None,
+    photos: Sequence[TrainingView] | None = None,
 ) -> Certificate:
     """The certificate with its model, ready to predict; a different model is refused."""
     from dataclasses import replace
@@ -57,16 +67,22 @@ def with_model(
     record = certificate.record
     _check_renderer(record)
     _check_splats(record, splats)
-    frozen = _thaw(certificate, splats, scale or stored_scale(record.scale))
+    frozen = _thaw(certificate, splats, scale or stored_scale(record.scale, record.center), photos)
     if scale is not None:
         _check_given_scale(record, frozen)
     return replace(certificate, scale=frozen)
 
 
-def _thaw(certificate: Certificate, splats: Splats, scale: Scale) -> FrozenScale:
+def _thaw(
+    certificate: Certificate,
+    splats: Splats,
+    scale: Scale,
+    photos: Sequence[TrainingView] | None,
+) -> FrozenScale:
     """The certified scale, from the stored field, support and rule."""
     from splatcert.field.store import fit_of
     from splatcert.scales.training_views import fitted_scene
+    from splatcert.witnesses.photos import certified_photos
 
     record = certificate.record
     fitted = fitted_scene(
@@ -76,6 +92,9 @@ def _thaw(certificate: Certificate, splats: Splats, scale: Scale) -> FrozenScale
         record.scene.extent,
         record.renderer.background,
     )
+    if scale.needs_photos:
+        known = certified_photos(record.training, photos)
+        scale = scale.prepared(known, fitted, record.renderer.backend)
     return scale.thaw(record.scale, fitted, record.renderer.backend)
 
 
@@ -159,7 +178,7 @@ def verify(
     checks = (*checks, check_training_photos(record, capture), *check_left_out(record, capture))
     try:
         stored = read_certificate(folder)
-        chosen = scale or stored_scale(record.scale)
+        chosen = scale or stored_scale(record.scale, record.center)
         recomputed = certify(
             capture,
             scale=chosen,
@@ -172,15 +191,16 @@ def verify(
     except UNUSABLE as error:
         refused = Check("from scratch", False, " ".join(str(error).split()))
         return Verification((*checks, refused))
-    maps = half_widths(stored, recomputed, capture.splats, chosen)
+    maps = half_widths(stored, recomputed, capture, chosen)
     return Verification((*checks, *compare(stored, recomputed, maps)))
 
 
 def half_widths(
-    stored: Certificate, recomputed: Certificate, splats: Splats, scale: Scale
+    stored: Certificate, recomputed: Certificate, capture: Capture, scale: Scale
 ) -> Iterator[tuple[str, Any, Any]]:
     """Half-widths over q at the calibration cameras: as certified, and as recomputed."""
-    frozen, again = _thaw(stored, splats, scale), cast("FrozenScale", recomputed.scale)
+    frozen = _thaw(stored, capture.splats, scale, capture.scene.training)
+    again = cast("FrozenScale", recomputed.scale)
     for view in recomputed.record.calibration:  # cameras of the capture, not of a stranger's file
         yield view.name, frozen(view.camera).scale(), again(view.camera).scale()
 
@@ -202,7 +222,11 @@ def open_certificate(
             "--model MODEL."
         )
     data = data or remembered(folder, "data")
-    return load_certificate(folder, load_certified_splats(record, place, data=data))
+    scene = None
+    if record.scale.needs_photos and data is not None:
+        scene = load_certified_scene(record, data)
+    splats = load_certified_splats(record, place, scene, data)
+    return load_certificate(folder, splats, scene=scene)
 
 
 def load_certified_scene(record: Record, data: Path, images: str | None = None) -> Scene:

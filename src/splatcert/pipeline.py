@@ -123,6 +123,7 @@ def issue_certificate(
         renderer=side.renderer,
         field=field_record(fitted.fit),
         scale=frozen.record(),
+        center=frozen.scale.center,
         labels=labels[0],
         history=labels[1],
         promise=promise,

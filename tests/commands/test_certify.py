@@ -567,3 +567,62 @@ def test_a_ledger_that_cannot_be_kept_is_said_and_stops_nothing(
     said = flat(capsys.readouterr().out)
     assert said.count("The ledger of calibrated photos could not be kept") == 1
     assert cli.main(["verify", str(tmp_path / "cert")]) == 0
+
+
+@pytest.fixture(scope="module")
+def guided(place) -> Path:
+    """A certificate of the guided scale with its own guide and corrected pictures."""
+    assert certify(place, place / "plain", *EVERY_THIRD, "--scale", "constant") == 0
+    learned = place / "guide.json"
+    assert cli.main(["learn", "--guide", str(place / "plain"), "-o", str(learned)]) == 0
+    options = ["--scale", "guided", "--center", "corrected", "--guide", str(learned)]
+    assert certify(place, place / "guided", *EVERY_THIRD, *options) == 0
+    return place / "guided"
+
+
+def test_a_guided_certificate_is_made_verified_and_used(place, guided, tmp_path, capsys):
+    record = json.loads((guided / "certificate.json").read_text())
+    assert record["center"] == "corrected" and record["scale"]["needs_photos"]
+    assert cli.main(["verify", str(guided), "--verbose"]) == 0
+    said = flat(capsys.readouterr().out)
+    assert "scale guided: every factor follows from the mean of its view's scale" in said
+    assert "unknown origin" in said
+    render = ["render", str(guided), "--cameras", "held-out", "-o", str(tmp_path / "out")]
+    assert cli.main([*render, "--no-film"]) == 0
+
+
+def test_a_guided_certificate_refuses_changed_photos_by_name(place, guided, tmp_path, capsys):
+    copy = tmp_path / "place"
+    shutil.copytree(place, copy)
+    photo = copy / "capture/images" / NAMES[1]
+    Image.open(photo).transpose(Image.Transpose.FLIP_TOP_BOTTOM).save(photo)
+    render = ["render", str(copy / "guided"), "--cameras", "held-out", "-o", str(tmp_path / "out")]
+    assert cli.main(render) == 2
+    assert f"1 of 24 training photos have changed: images/{NAMES[1]}" in flat(
+        capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize("option", [["--center", "corrected"], ["--guide", "guide.json"]])
+def test_options_of_the_guided_scale_are_refused_with_another(place, tmp_path, capsys, option):
+    assert certify(place, tmp_path / "cert", *EVERY_THIRD, *option) == 2
+    assert "requires --scale guided" in capsys.readouterr().err
+
+
+def test_a_guide_is_learned_only_where_the_photos_are(made, tmp_path, capsys):
+    alone = tmp_path / "alone" / "cert"
+    shutil.copytree(made, alone)
+    out = ["-o", str(tmp_path / "guide.json")]
+    assert cli.main(["learn", "--guide", str(alone), *out]) == 2
+    assert "are not in the folder beside it" in flat(capsys.readouterr().err)
+    assert cli.main(["learn", "--guide", str(made), "--splits", "20", *out]) == 2
+    assert "--views is the only option" in flat(capsys.readouterr().err)
+
+
+def test_a_guide_of_held_out_views_is_refused_for_its_own_capture(place, guided, tmp_path, capsys):
+    learned = tmp_path / "guide.json"
+    options = ["--views", "held-out", "-o", str(learned)]
+    assert cli.main(["learn", "--guide", str(place / "plain"), *options]) == 0
+    again = ["--scale", "guided", "--guide", str(learned)]
+    assert certify(place, tmp_path / "cert", *EVERY_THIRD, *again) == 2
+    assert "learned from labels of 12 calibration views" in capsys.readouterr().err

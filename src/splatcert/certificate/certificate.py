@@ -24,6 +24,7 @@ from splatcert.certificate.issue import counted_pixels, guarantee_of
 from splatcert.certificate.sights import rule_of, training_factors
 from splatcert.conformal.boxes import Boxes, Flag
 from splatcert.conformal.levels import Level, parse_level
+from splatcert.difficulty.guided_rule import GuidedRule
 from splatcert.difficulty.holdout_check import HoldoutCheck, check_holdout
 from splatcert.difficulty.predictor import ViewPredictor
 from splatcert.difficulty.rule import FactorRule
@@ -149,7 +150,7 @@ class Certificate(Plotted):
     @property
     def training_factors(self) -> NDArray[np.float64]:
         """a_v of the training views, each described by the other folds, [T]."""
-        return training_factors(self.record.scale, self.views.training)
+        return training_factors(self.record.scale, self.views.training, self.record.training)
 
     @property
     def splats(self) -> Splats | None:
@@ -189,6 +190,8 @@ class Certificate(Plotted):
             return [self.predict(one) for one in camera]
         scaled = self._predicting()(camera)
         flag = self.flag(scaled, preview_of or camera)
+        if scaled.remark:
+            flag = flag.beyond(scaled.remark)
         return Boxes.of_render(
             scaled.center, scaled.shape(), scaled.factor, self.threshold, flag, scaled.descriptor
         )

@@ -12,6 +12,7 @@ from splatcert import __version__
 from splatcert.certificate.content.promise import PromiseRecord
 from splatcert.certificate.content.record import (
     CalibrationRecord,
+    Center,
     CountedPixels,
     FieldRecord,
     Guarantee,
@@ -48,6 +49,7 @@ def issue(
     renderer: RendererRecord,
     field: FieldRecord,
     scale: ScaleRecord,
+    center: Center,
     labels: LabelRecord,
     promise: PromiseRecord,
     history: PhotoHistory | None,
@@ -78,6 +80,7 @@ def issue(
         promise=promise,
         config=replace(config, alpha=str(alpha), beta=str(beta)),
         scale=scale,
+        center=center,
         model=model,
         renderer=renderer,
         scene=scene,

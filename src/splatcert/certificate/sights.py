@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from splatcert.certificate.content.record import ScaleRecord
 from splatcert.certificate.content.view_records import CalibrationRecord, TrainingRecord
+from splatcert.difficulty.guided_rule import GuidedRule
 from splatcert.difficulty.rule import FactorRule
 from splatcert.difficulty.views_file import SceneViews, ViewTable
 from splatcert.strangeness.limit import StrangenessLimit
@@ -24,10 +25,15 @@ def rule_of(scale: ScaleRecord) -> FactorRule | None:
     return FactorRule.of(scale.parameters, scale.bounds) if scale.name == "paper" else None
 
 
-def training_factors(scale: ScaleRecord, table: ViewTable) -> Array:
+def training_factors(
+    scale: ScaleRecord, table: ViewTable, training: Sequence[TrainingRecord]
+) -> Array:
     """a_v of the training views, each described by the other folds, [T]."""
     if (rule := rule_of(scale)) is not None:
         return rule.factors(table.descriptors)
+    if scale.name == "guided":
+        cameras = [view.camera for view in training]
+        return GuidedRule.of(scale.parameters, cameras).factors(table.field_means, cameras)
     return np.ones(len(table)) if scale.shape == 0 else table.field_means
 
 
@@ -40,7 +46,7 @@ def strangeness_limit(
 ) -> StrangenessLimit:
     """The limit that follows from these views."""
     poses = TrainingPoses([view.camera for view in training], extent)
-    factors = training_factors(scale, views.training)
+    factors = training_factors(scale, views.training, training)
     seen = [
         Sight(view.camera, shares, float(factor))
         for view, shares, factor in zip(training, _shares(views.training), factors, strict=True)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from splatcert.scene.scene import Scene
 
 Colour = tuple[float, float, float]
-SCALES = ("paper", "constant")
+SCALES = ("paper", "guided", "constant")
 
 MODELS = (
     "Model: run of splatcert train, PLY file, Inria folder, gsplat .pt or nerfstudio .ckpt. "
@@ -35,8 +35,9 @@ MODELS = (
 )
 MODELS_OPTION: Any = tyro.conf.arg(metavar="MODEL...", help=MODELS, help_behavior_hint="(required)")
 SCALE = (
-    "Scale of the boxes before calibration: paper, constant (the same width everywhere), or both "
-    "separated by a comma, so that either may be chosen afterwards."
+    "Scale of the boxes before calibration: paper; guided by the training photos, which prediction "
+    "then requires; constant (the same width everywhere); or several separated by commas, so that "
+    "any of them may be chosen afterwards."
 )
 PREDICTOR = (
     "View predictor: a file written by splatcert learn; default, strict (trained without "
@@ -74,6 +75,10 @@ class Certify:
     scale: Annotated[str, tyro.conf.arg(metavar="NAME[,NAME]", help=SCALE)] = "paper"
     holes: Literal["wide", "paper"] = "wide"
     """Boxes where the model shows nothing: wide, or the narrowest of their view (paper)."""
+    center: Literal["render", "corrected"] = "render"
+    """Picture that boxes lie around: the render, or the render corrected by training photos."""
+    guide: Annotated[Path | None, unset("FILE")] = None
+    """Weights of the guided scale, written by splatcert learn --guide. Default: the package's."""
     unit: Literal["deployed", "batch"] = "deployed"
     """Unit of the view factor. batch, as in the paper, covers only the held-out views."""
     background: Annotated[Colour | None, unset("R G B")] = None
@@ -204,11 +209,20 @@ class Certify:
 
     def _scale(self, name: str, scene: Scene) -> tuple[Scale, str]:
         """The scale asked for, and a word on its predictor where it is not the one asked for."""
+        from splatcert.difficulty.guide import load_guide
         from splatcert.difficulty.predictor import load_predictor
+        from splatcert.scales.guided import GuidedScale
         from splatcert.scales.maps import Constant
-        from splatcert.scales.named import chosen_predictor
+        from splatcert.scales.named import chosen_guide, chosen_predictor
         from splatcert.scales.paper import PaperScale
 
+        self._check_options()
+        if name == "guided":
+            if self.guide is not None:
+                return GuidedScale(load_guide(self.guide), self.center), ""
+            found, guide = chosen_guide(scene)
+            other = f"using {found}: the default guide was trained on photos held out here"
+            return GuidedScale(guide, self.center), "" if found == "guide" else other
         if name == "constant":
             return Constant(), ""
         match self.predictor:
@@ -220,6 +234,12 @@ class Certify:
                 return PaperScale(predictor, self.unit, self.holes), "" if used == asked else other
             case file:
                 return PaperScale(load_predictor(Path(file)), self.unit, self.holes), ""
+
+    def _check_options(self) -> None:
+        """Refuse options of the guided scale with any other."""
+        if "guided" not in self.scale.split(",") and (self.center != "render" or self.guide is not None):
+            name = "--center corrected" if self.center != "render" else "--guide"
+            raise OptionError(f"{name} requires --scale guided.")
 
 
 def opened_words(capture: Capture, model: Path) -> dict[str, str]:

@@ -1,18 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`splatcert learn`: a view predictor from source scenes."""
+"""`splatcert learn`: a view predictor, or the guide of the guided scale, from source scenes."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from splatcert.config import LearnConfig
-from splatcert.console import say
+from splatcert.console import say, show_table, stages
 from splatcert.errors import OptionError
+
+if TYPE_CHECKING:
+    from splatcert.difficulty.views_file import Views
+    from splatcert.progress import Progress
+    from splatcert.scales.guide_sources import GuideSource
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +32,9 @@ class Learn:
     """Certificates to learn from, or their views.npz."""
     output: Annotated[Path, tyro.conf.arg(aliases=["-o"], metavar="FILE")]
     """JSON file to write the predictor to."""
+    guide: bool = False
+    """Learn the weights of the guided scale instead, from the photos of certificates whose
+    capture and model are in the folder beside them."""
     config: tyro.conf.OmitArgPrefixes[LearnConfig] = field(default_factory=LearnConfig)
     json: bool = False
     """Print the predictor's card as JSON instead of a table."""
@@ -39,6 +47,9 @@ class Learn:
 
         if not self.sources:
             raise OptionError("pass at least one certificate or views.npz to learn from.")
+        if self.guide:
+            self._learn_guide()
+            return
         scenes = [SceneViews.load(views_file(path)) for path in self.sources]
         predictor = learn(scenes, self.config)
         self.output.parent.mkdir(parents=True, exist_ok=True)
@@ -49,6 +60,55 @@ class Learn:
         show_predictor(predictor)
         say("Wrote", str(self.output))
         say("Next", f"splatcert certify DATA MODEL -o CERT --predictor {self.output}")
+
+    def _learn_guide(self) -> None:
+        from splatcert.scales.guide_learning import learn_guide
+
+        views = self.config.views
+        if self.config != LearnConfig(views=views):
+            raise OptionError("with --guide, --views is the only option of the view predictor.")
+        with stages() as on:
+            guide = learn_guide([source_of(path, views, on) for path in self.sources])
+        self.output.parent.mkdir(parents=True, exist_ok=True)
+        guide.save(self.output)
+        if self.json:
+            print(json.dumps({**guide.card, "sha256": guide.sha256}, indent=2))
+            return
+        rows = [
+            (row["scene"], str(row["views"]), "" if (s := row["saving"]) is None else f"{s:.1%}")
+            for row in guide.card["scenes"]
+        ]
+        show_table(("scene", "views", "saving left out"), rows, numbers=("views",))
+        say("Chosen", f"power {guide.power:g}, late {guide.late:g}, strength {guide.strength:g}")
+        say("SHA-256", guide.sha256)
+        say("Wrote", str(self.output))
+        say("Next", f"splatcert certify DATA MODEL -o CERT --scale guided --guide {self.output}")
+
+
+def source_of(path: Path, views: Views, on: Progress) -> GuideSource:
+    """The views of a certificate whose capture and model are beside it."""
+    from splatcert.certificate.store import folder_of, read_content, remembered
+    from splatcert.deploy import certified_capture, load_certificate
+    from splatcert.scales.guide_sources import guide_source
+    from splatcert.witnesses.album import Album
+
+    folder = folder_of(path)
+    record = read_content(folder)[1]
+    data, model = remembered(folder, "data"), remembered(folder, "model")
+    if data is None or model is None:
+        raise OptionError(
+            f"{folder}: its capture and model are not in the folder beside it.\n"
+            "  --guide learns from photos: keep capture, model and certificate in one folder."
+        )
+    capture = certified_capture(record, data, model)
+    photos, backend = capture.scene.training, record.renderer.backend
+    fitted = load_certificate(folder, capture.splats, scene=capture.scene).fitted
+    side = capture.training_side(record.config.field, backend, ())
+    album = Album.of(photos, fitted, backend, on)
+    held_out, known = capture.scene.held_out, ()
+    if views == "held-out":
+        known = held_out.reveal("source", held_out.with_photo, by="learn")
+    return guide_source(record.scene.name, side, fitted, album, known, on)
 
 
 def views_file(path: Path) -> Path:

@@ -20,6 +20,7 @@ from splatcert.progress import Progress
 
 if TYPE_CHECKING:
     from splatcert.report.content import NextPhotos
+    from splatcert.scene.scene import Scene
     from splatcert.splats.gaussians import Splats
 
 LARGEST = 20
@@ -81,7 +82,7 @@ class Report:
                 splats,
                 self.show,
                 model_path=model,
-                suggestions=self._suggestions(folder, splats, on),
+                suggestions=self._suggestions(folder, splats, scene, on),
                 on=on,
             )
         size = output.stat().st_size
@@ -112,7 +113,9 @@ class Report:
             raise OptionError("--suggest requires --model: poses are found by rendering.")
         return model, data if model is not None else None
 
-    def _suggestions(self, folder: Path, splats: Splats | None, on: Progress) -> NextPhotos | None:
+    def _suggestions(
+        self, folder: Path, splats: Splats | None, scene: Scene | None, on: Progress
+    ) -> NextPhotos | None:
         """Poses worth a photograph, if requested."""
         if not self.suggest:
             return None
@@ -121,7 +124,8 @@ class Report:
         from splatcert.suggest.rank import COLUMNS, suggest
 
         photos = []
-        for one in suggest(load_certificate(folder, splats), self.suggest, on=on):
+        certificate = load_certificate(folder, splats, scene=scene)
+        for one in suggest(certificate, self.suggest, on=on):
             x, y, z = one.camera.centre.tolist()
             photos.append(NextPhoto(one.cells(), (x, y, z)))
         return NextPhotos(COLUMNS, tuple(photos))

@@ -122,7 +122,7 @@ class ViewPredictor:
         if not (math.isfinite(self.ridge) and self.ridge > 0):
             raise PredictorError(f"the ridge penalty must be positive, got {self.ridge}")
         parse_level(self.beta, "beta")
-        _check_card(self.card)
+        check_card(self.card)
 
     def raw(self, descriptors: ArrayLike, units: FeatureUnits) -> NDArray[np.float64]:
         """Positive predicted difficulty before its unit is fixed, [n, 24] to [n], [24] to []."""
@@ -164,7 +164,7 @@ class ViewPredictor:
         write_text_whole(Path(path), json.dumps(self.to_json(), indent=1, allow_nan=False) + "\n")
 
 
-def _check_card(card: Mapping[str, Any]) -> None:
+def check_card(card: Mapping[str, Any]) -> None:
     """Check the entries that programs rely on: source scenes and the marks of their labels."""
     scenes = card.get("scenes", [])
     if not isinstance(scenes, (list, tuple)):

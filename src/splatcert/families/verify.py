@@ -35,7 +35,7 @@ def verify_family(path: Path, captures: Sequence[Capture], on: Progress = quiet)
         capture = by_model[one.record.model.splats]
         told.append(named(check_training_photos(one.record, capture), name))
         told.extend(named(found, name) for found in check_left_out(one.record, capture))
-        candidates[name] = Candidate(capture, stored_scale(one.record.scale))
+        candidates[name] = Candidate(capture, stored_scale(one.record.scale, one.record.center))
     record = stored.first.record
     try:
         again = certify_candidates(

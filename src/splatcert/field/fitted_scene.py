@@ -17,7 +17,7 @@ from splatcert.difficulty.descriptor import EPSILON0, CameraGeometry, Descriptor
 from splatcert.difficulty.factor import shrink
 from splatcert.field.fit import ResidualField
 from splatcert.field.support import Support
-from splatcert.raster.query_maps import Traits
+from splatcert.raster.query_maps import QueryMaps, Traits
 from splatcert.raster.render import Backend, open_view
 from splatcert.splats.gaussians import Splats
 from splatcert.strangeness.measures import HOLE, OBLIQUE, UNSEEN
@@ -37,6 +37,9 @@ class Query:
     """z_v, [24]."""
     shares: NDArray[np.float64]
     """Shares of pixels that training hardly showed: holes, unseen, oblique, [3]."""
+    camera: Camera
+    remark: str = ""
+    """Why this camera lies outside what its scale was made for; empty if it does not."""
 
     def shape(self, lambda_b: Fraction | float) -> Tensor:
         """b~ = (1 - lambda_b) + lambda_b * b / mean(b), [H, W] (eq:shrinkage).
@@ -81,7 +84,10 @@ class FittedScene:
         predictors have learned from.
         """
         view = open_view(self.splats, camera, backend)
-        found = view.query(self.traits, self.background, EPSILON0)
+        return self.described(camera, view.query(self.traits, self.background, EPSILON0), holes)
+
+    def described(self, camera: Camera, found: QueryMaps, holes: Holes = "paper") -> Query:
+        """The query of a camera that has been rendered."""
         field, mean = found.field, found.moments[2]
         if holes == "wide":
             field = field + (1 - found.opacity) * self.field.prior
@@ -94,6 +100,7 @@ class FittedScene:
             field_mean=mean,
             descriptor=assemble(geometry, found.statistics, found.moments, self.geometry.extent),
             shares=found.hardly_shown(HOLE, UNSEEN, OBLIQUE),
+            camera=camera,
         )
 
     @cached_property

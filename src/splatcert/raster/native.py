@@ -226,6 +226,7 @@ class NativeView(View):
         height, width = self.camera.height, self.camera.width
         center, field = _native.empty([height, width, 3]), _native.empty([height, width])
         maps = _native.empty([len(MAPS), height, width])
+        depth = _native.empty([height, width])
         moments = _native.render_query(
             self._prepared,
             self._means,
@@ -236,8 +237,9 @@ class NativeView(View):
             center,
             field,
             maps,
+            depth,
         )
-        return QueryMaps(center, field, maps, moments, _native.summarise_maps(maps))
+        return QueryMaps(center, field, maps, depth, moments, _native.summarise_maps(maps))
 
     def survey(self, photo: Tensor, mask: Tensor | None, background: Rgb, sums: NormalSums) -> None:
         """Render, compare and add this view's share, with one evaluation of the weights."""

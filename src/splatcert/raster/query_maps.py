@@ -70,6 +70,8 @@ class QueryMaps:
     """Residual field, not below its floor, [H, W]."""
     maps: Tensor
     """Opacity, luminance, log exposure, support angle, spread, [5, H, W]."""
+    depth: Tensor
+    """Camera z of what is seen, [H, W]."""
     moments: list[float]
     """Mean and deviation of depth, means of field and residual summary."""
     statistics: list[float]
@@ -116,7 +118,7 @@ def finish(image: Tensor, background: tuple[float, float, float], floor: float) 
         float(residual.double().mean()),
     ]
     maps = torch.stack([alpha, light, exposure, angle, spread])
-    return QueryMaps(center, field, maps, moments, summarise(maps))
+    return QueryMaps(center, field, maps, depth, moments, summarise(maps))
 
 
 def summarise(maps: Tensor) -> list[float]:

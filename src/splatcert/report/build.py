@@ -28,6 +28,7 @@ from splatcert.report.content import (
 )
 from splatcert.report.next_photos import next_photos
 from splatcert.report.page import write_page
+from splatcert.report.words.summary import scale_words
 from splatcert.report.views import ReportViews, render_views
 from splatcert.report.words.conditions import conditions_of
 from splatcert.report.words.diagnosis import why_no_estimate
@@ -72,7 +73,7 @@ def write_report(
         )
     folder = folder_of(Path(certificate))
     commands = _commands(folder, scene, model_path)
-    loaded = load_certificate(folder, splats)
+    loaded = load_certificate(folder, splats, scene=scene)
     content = report_of(loaded, scene, config or ReportConfig(), on)
     content = replace(
         content,
@@ -142,8 +143,7 @@ def _scale_words(certificate: Certificate) -> tuple[str, str]:
     """Where the view factor and the shape come from."""
     rule, predictor = certificate.rule, certificate.predictor
     if rule is None:
-        name = certificate.record.scale.name
-        return f"The scale is {name}: a view's factor is the mean of its scale.", ""
+        return f"The scale is {scale_words(certificate).removeprefix('scale ')}.", ""
     shape = (
         "The shape b̃ says where within a view errors are large. It comes from a residual field "
         f"fitted to the training views, with weight λ_b = {rule.lambda_b}."

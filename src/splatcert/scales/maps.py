@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from splatcert.camera import Camera
 from splatcert.certificate.content.record import ScaleRecord
@@ -32,7 +31,7 @@ class Constant(Scale):
 
     name: str = "constant"
 
-    def settle(self, training: NDArray[np.float64], batch: NDArray[np.float64]) -> Rule:
+    def settle(self, training: object, batch: object, betas: object) -> Rule:
         """The rule with shape one and factor one."""
         return Rule(Fraction(0), lambda query: 1.0)
 
@@ -75,7 +74,7 @@ class OwnMap(Scale):
             )
         return replace(query, field=values, field_mean=float(values.double().mean()))
 
-    def settle(self, training: NDArray[np.float64], batch: NDArray[np.float64]) -> Rule:
+    def settle(self, training: object, batch: object, betas: object) -> Rule:
         """The map itself: its shape without shrinkage, its mean over the view as the factor."""
         return Rule(Fraction(1), lambda query: query.field_mean)
 

@@ -6,17 +6,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, get_args
 
-from splatcert.certificate.content.record import ScaleRecord
+from splatcert.certificate.content.record import Center, ScaleRecord
 from splatcert.certificate.hashes import place_mark, source_marks
+from splatcert.difficulty.guide import Guide, ShippedGuide, shipped_guide
+from splatcert.difficulty.guided_rule import GuidedRule
 from splatcert.difficulty.predictor import Shipped, ViewPredictor, shipped_predictor
 from splatcert.difficulty.rule import FactorRule, Unit
 from splatcert.errors import InputError
+from splatcert.scales.guided import GuidedScale
 from splatcert.scales.maps import Constant
 from splatcert.scales.paper import PaperScale
 from splatcert.scales.scale import Scale
 from splatcert.scene.scene import Scene
 
-NAMES = ("paper", "constant")
+NAMES = ("paper", "guided", "constant")
 
 
 class ScaleNameError(InputError):
@@ -27,6 +30,8 @@ def scale_by_name(name: str, scene: Scene, unit: Unit = "deployed") -> Scale:
     """A built-in scale; the paper's gets a predictor that has not seen this capture."""
     if name == "paper":
         return PaperScale(chosen_predictor("default", scene)[1], unit)
+    if name == "guided":
+        return GuidedScale(chosen_guide(scene)[1])
     if name == "constant":
         return Constant()
     raise ScaleNameError(
@@ -35,11 +40,13 @@ def scale_by_name(name: str, scene: Scene, unit: Unit = "deployed") -> Scale:
     )
 
 
-def stored_scale(record: ScaleRecord) -> Scale:
+def stored_scale(record: ScaleRecord, center: Center = "render") -> Scale:
     """The scale that a certificate names, if it is built in."""
     if record.name == "paper":
         rule = FactorRule.of(record.parameters)
         return PaperScale(rule.predictor, rule.unit, record.holes)
+    if record.name == "guided":
+        return GuidedScale(GuidedRule.of(record.parameters, ()).guide, center)
     if record.name == "constant":
         return Constant()
     raise ScaleNameError(
@@ -63,6 +70,13 @@ def chosen_predictor(asked: Shipped, scene: Scene) -> tuple[Shipped, ViewPredict
             if not learned_from(predictor.card, scene):
                 return name, predictor
     return asked, shipped_predictor(asked)
+
+
+def chosen_guide(scene: Scene) -> tuple[ShippedGuide, Guide]:
+    """The guide in the package; if it has seen held-out views, the one of training photos."""
+    saw_some = learned_from(shipped_guide("guide").card, scene)
+    name: ShippedGuide = "guide-training" if saw_some else "guide"
+    return name, shipped_guide(name)
 
 
 def learned_from(card: Mapping[str, Any], scene: Scene) -> set[str]:

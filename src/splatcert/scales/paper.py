@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from splatcert.certificate.content.record import Holes, ScaleRecord
 from splatcert.difficulty.predictor import ViewPredictor
 from splatcert.difficulty.rule import FactorRule, Unit
-from splatcert.scales.scale import Rule, Scale
+from splatcert.scales.scale import Array, Betas, Rule, Scale, Seen
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +32,10 @@ class PaperScale(Scale):
         """What the predictor was learned from."""
         return None if self.predictor is None else self.predictor.card
 
-    def settle(self, training: NDArray[np.float64], batch: NDArray[np.float64]) -> Rule:
+    def settle(self, training: Seen, batch: Array, betas: Betas) -> Rule:
         """The rule: units of the descriptor and of a, from views without labels."""
-        return _rule(FactorRule.freeze(self.predictor, training, batch, self.unit))
+        described = np.array([view.descriptor for view in training])
+        return _rule(FactorRule.freeze(self.predictor, described, batch, self.unit))
 
     def stored_rule(self, record: ScaleRecord) -> Rule:
         """The rule stored in a certificate."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from splatcert.camera import Camera, camera_hash
-from splatcert.certificate.content.record import Holes, ScaleRecord
+from splatcert.certificate.content.record import Center, Holes, ScaleRecord
 from splatcert.certificate.content.view_records import QueryRecord, TrainingRecord
 from splatcert.certificate.hashes import freeze_hash, map_hash
 from splatcert.difficulty.factor import LAMBDA_GRID
@@ -30,9 +30,12 @@ from splatcert.field.fitted_scene import FittedScene, Query
 from splatcert.progress import Progress, each, quiet
 from splatcert.raster.render import Backend
 from splatcert.scales.training_views import TrainingSide, fit_scene, study
-from splatcert.scene.roles import QueryView
+from splatcert.scene.roles import QueryView, TrainingView
 
 Array = NDArray[np.float64]
+Betas = tuple[Fraction, ...]
+Photos = Sequence[TrainingView]
+Seen = Sequence[TrainingRecord]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -87,6 +90,8 @@ class Scale(ABC):
     """Whether prediction requires the training photographs."""
     holes: Holes = "paper"
     """Boxes where the model shows nothing."""
+    center: Center = "render"
+    """What boxes lie around: the render, or a picture corrected by training photographs."""
     card: Mapping[str, Any] | None = None
     """Card of the predictor, with the scenes it was learned from; None without one."""
 
@@ -94,9 +99,15 @@ class Scale(ABC):
         """Picture, map that determines the shape, and descriptor of one camera."""
         return scene.query(camera, backend=backend, holes=self.holes)
 
+    def prepared(
+        self, views: Photos, scene: FittedScene, backend: Backend, on: Progress = quiet
+    ) -> Scale:
+        """The same scale, ready to look; one that needs photographs takes them here."""
+        return self
+
     @abstractmethod
-    def settle(self, training: Array, batch: Array) -> Rule:
-        """The rule, from descriptors of training views and of the query batch, without labels."""
+    def settle(self, training: Seen, batch: Array, betas: Betas) -> Rule:
+        """The rule, from training views and descriptors of the query batch, without its labels."""
 
     @abstractmethod
     def stored_rule(self, record: ScaleRecord) -> Rule:
@@ -107,9 +118,9 @@ class Scale(ABC):
     ) -> FittedScale:
         """Phase 2: uses training photographs only; `folder` stores expensive results."""
         seen, fit, scene = fit_scene(side, folder, on)
-        return FittedScale(
-            self, side.backend, fit, scene, study(self.look, side, seen, fit, scene, on)
-        )
+        ready = self.prepared(side.views, scene, side.backend, on)
+        training = study(ready.look, side, seen, fit, scene, on)
+        return FittedScale(ready, side.backend, fit, scene, training, side.betas)
 
     def thaw(self, record: ScaleRecord, scene: FittedScene, backend: Backend) -> FrozenScale:
         """The frozen scale stored in a certificate, with its model."""
@@ -128,6 +139,8 @@ class FittedScale:
     """The model with everything derived from its training views."""
     training: tuple[TrainingRecord, ...]
     """The training views, each described by the other folds."""
+    betas: Betas
+    """Levels of their oracle factors."""
 
     def under(self, scale: Scale) -> FittedScale | None:
         """The same fit under another scale; None if that one looks at views in its own way."""
@@ -153,8 +166,7 @@ class FittedScale:
             for view in each(batch, "describing held-out views", on)
         ]
         rule = self.scale.settle(
-            np.array([view.descriptor for view in self.training]),
-            np.array([query.descriptor for _, (query, _) in looks]),
+            self.training, np.array([query.descriptor for _, (query, _) in looks]), self.betas
         )
         queries = {
             view.name: QueryRecord(

@@ -10,6 +10,7 @@ from splatcert.certificate.store import VIEWS, Stored
 from splatcert.conformal.maps import is_covered
 from splatcert.difficulty.origin import shipped_name
 from splatcert.difficulty.rule import FactorRule
+from splatcert.verification.other_scales import check_other_scale, guide_origin
 from splatcert.verification.checks import (
     NotCheckable,
     alike_records,
@@ -49,7 +50,7 @@ def check_scale(stored: Stored) -> str:
     """The rule follows from descriptors and predictor, and the factors from the rule."""
     record, views = stored.record, stored.views
     if record.scale.name != "paper":
-        return _other_scale(stored)
+        return check_other_scale(stored)
     rule = FactorRule.of(record.scale.parameters, record.scale.bounds)
     again = FactorRule.freeze(
         rule.predictor, views.training.descriptors, views.held_out.descriptors, rule.unit
@@ -77,6 +78,8 @@ def check_scale(stored: Stored) -> str:
 def check_predictor(stored: Stored) -> str:
     """Who learned the predictor: one that has seen the calibration labels breaks the promise."""
     scale = stored.record.scale
+    if scale.name == "guided":
+        return guide_origin(stored)
     predictor = FactorRule.of(scale.parameters).predictor if scale.name == "paper" else None
     if predictor is None:
         return "none"
@@ -86,21 +89,6 @@ def check_predictor(stored: Stored) -> str:
             f"unknown origin (hash {predictor.sha256[:12]}): it is not one of splatcert's"
         )
     return f"{name}, which comes with splatcert (hash {predictor.sha256[:12]})"
-
-
-def _other_scale(stored: Stored) -> str:
-    """A constant scale has factor one everywhere; a map's factor is its mean over the view."""
-    record, views = stored.record, stored.views
-    constant = record.scale.name == "constant"
-    means = np.ones(len(views.held_out)) if constant else views.held_out.field_means
-    known = dict(zip(views.held_out.names, means.tolist(), strict=True))
-    check(record.scale.shape == (0 if constant else 1), "the shape does not match the scale")
-    for view in (*record.calibration, *record.unlabelled):
-        check(
-            close(view.factor, known[view.name]),
-            f"the factor of {view.name} is not the mean of its scale",
-        )
-    return f"scale {record.scale.name}: every factor is the mean of its view's scale"
 
 
 def check_frozen(stored: Stored) -> str:

@@ -34,6 +34,8 @@ user does, nobody does, or they were registered after the capture was made."""
 Purpose = Literal["calibration", "evaluation", "source"]
 Holes = Literal["wide", "paper"]
 """Boxes where the model shows nothing: wide, or the narrowest of their view, as in the paper."""
+Center = Literal["render", "corrected"]
+"""What boxes lie around: the render, or a picture corrected by training photographs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +70,7 @@ class ScaleRecord:
     """How a scale follows from a camera; fixed before any calibration label is used."""
 
     name: str
-    """Kind of scale: "paper", "constant", or a name chosen by the user."""
+    """Kind of scale: "paper", "guided", "constant", or a name chosen by the user."""
     needs_photos: bool
     """Whether prediction requires the training photographs."""
     shape: Fraction
@@ -227,6 +229,8 @@ class Record:
     """What the guarantee is about: a view, a stretch of a path, or a family."""
     config: CertifyConfig
     scale: ScaleRecord
+    center: Center
+    """What boxes lie around."""
     model: ModelRecord
     renderer: RendererRecord
     scene: SceneRecord

@@ -47,6 +47,7 @@ RENAMED = {"exchangeability": "evenness"}
 SINCE_SCHEMA_3: dict[str, Any] = {
     "promise": to_plain(VIEW),
     "history": None,
+    "center": "render",
     "strangeness": None,
     "scale": {"holes": "paper", "bounds": None},
     "scene": {"loaded": {"sparse": "first", "skip_missing": False}},

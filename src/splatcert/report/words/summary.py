@@ -127,8 +127,12 @@ def _predictor_note(certificate: Certificate) -> str:
 def scale_words(certificate: Certificate) -> str:
     """Where the view factor comes from, and how much factor and shape count."""
     rule, predictor = certificate.rule, certificate.predictor
+    name, center = certificate.record.scale.name, certificate.record.center
+    if name == "guided":
+        around = "the render" if center == "render" else "the render, corrected by these photos"
+        return f"scale guided: boxes follow training photos of the same surfaces, around {around}"
     if rule is None:
-        return f"scale {certificate.record.scale.name}: a view's factor is the mean of its scale"
+        return f"scale {name}: a view's factor is the mean of its scale"
     if predictor is None:
         return f"no view predictor: every view has factor 1; lambda_b = {rule.lambda_b}"
     scenes = len(predictor.card.get("scenes", ()))

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The guide: what the guided scale learned on source captures, as a small JSON file.
+
+eq:guided   log s = weights . features + intercept          the scale of a pixel
+            log a = power log mean(s) + late e(camera)      the factor of its view
+
+e is what training views of the capture needed beyond that, near the camera (`GuidedRule`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from splatcert.conformal.levels import LevelError, parse_level
+from splatcert.difficulty.predictor import PREDICTORS, check_card
+from splatcert.errors import InputError
+from splatcert.storage.schema import PlainError, from_plain, read_json, to_plain
+from splatcert.storage.whole import write_text_whole
+
+FORMAT, VERSION = "splatcert guide", 1
+MAX_BYTES = 1 << 22
+FEATURES = (
+    "field", "residual", "clash", "least clash", "bias", "spread", "drift", "scatter",
+    "count", "distance", "unseen",
+)  # fmt: skip
+"""Maps of a query, in the order of the weights; `scales/guided_features.py` makes them."""
+MOST_WEIGHT = 100.0
+
+
+class GuideError(InputError):
+    """A guide that cannot be read or applied."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guide:
+    """Weights of the guided scale, and where they come from."""
+
+    format: str = FORMAT
+    version: int = VERSION
+    features: tuple[str, ...] = FEATURES
+    weights: tuple[float, ...]
+    """One per feature."""
+    intercept: float
+    """Makes the scale about as large as the residual field."""
+    power: float
+    """Power of the mean scale that a view's factor takes."""
+    late: float
+    """Weight of what nearby training views needed beyond it."""
+    strength: float
+    """Share of the witnesses' mean residual that the corrected centre adds to the render."""
+    beta: str
+    """Pixel level it was learned for."""
+    card: dict[str, Any] = field(default_factory=dict)
+    """Source captures, and performance on those left out."""
+
+    def __post_init__(self) -> None:
+        if self.features != FEATURES:
+            raise GuideError("it was made for other maps; learn it again with this version")
+        if len(self.weights) != len(FEATURES):
+            raise GuideError(f"{len(FEATURES)} maps require as many weights")
+        numbers = (*self.weights, self.intercept, self.power, self.late)
+        if not all(math.isfinite(x) and abs(x) <= MOST_WEIGHT for x in numbers):
+            raise GuideError(f"weights must be finite and at most {MOST_WEIGHT:g}")
+        if not 0 <= self.strength <= 1:
+            raise GuideError(f"the strength must lie in [0, 1], got {self.strength}")
+        parse_level(self.beta, "beta")
+        check_card(self.card)
+
+    @property
+    def sha256(self) -> str:
+        """Identity: hash of everything except the date."""
+        card = {key: value for key, value in self.card.items() if key != "date"}
+        content = to_plain(replace(self, card=card))
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def save(self, path: str | Path) -> None:
+        """Write it as JSON; an interrupted write leaves no partial file."""
+        write_text_whole(Path(path), json.dumps(to_plain(self), indent=1, allow_nan=False) + "\n")
+
+
+def load_guide(path: str | Path) -> Guide:
+    """Read a guide; other maps, a missing entry or a wrong type are refused."""
+    content = read_json(Path(path), "guide", MAX_BYTES, raises=GuideError)
+    return guide_from_json(content, str(path))
+
+
+def guide_from_json(content: object, where: str) -> Guide:
+    """The guide that was stored; `where` names it in messages."""
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise GuideError(f"{where} is not a guide.\n  `splatcert learn --guide` creates one.")
+    if content.get("version") != VERSION:
+        raise GuideError(
+            f"{where} has version {content.get('version')!r}, this program reads {VERSION}.\n"
+            "  Learn it again with this version."
+        )
+    try:
+        return from_plain(Guide, content)
+    except (PlainError, GuideError, LevelError) as error:
+        raise GuideError(f"{where}: {error}") from None
+
+
+ShippedGuide = Literal["guide", "guide-training"]
+"""Learned on held-out photographs of our captures, and on their training photographs only."""
+
+
+def shipped_guide(name: ShippedGuide = "guide") -> Guide:
+    """A guide that comes with the package."""
+    return load_guide(PREDICTORS / f"{name}.json")

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The guided scale: what training photographs say about each new view.
+
+The pixels of a query are compared with the training photographs that saw the same surface.
+From these comparisons and the residual field, weights learned on other captures make the scale.
+The corrected centre adds the mean residual of the same photographs to the render. Everything is
+frozen before labels are opened, and a photograph never speaks about its own view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from splatcert.camera import Camera
+from splatcert.certificate.content.record import Center, ScaleRecord
+from splatcert.conformal.levels import parse_level
+from splatcert.difficulty.factor import LAMBDA_GRID
+from splatcert.difficulty.guide import Guide, shipped_guide
+from splatcert.difficulty.guided_rule import GuidedRule
+from splatcert.field.fitted_scene import FittedScene, Query
+from splatcert.progress import Progress, quiet
+from splatcert.raster.render import Backend
+from splatcert.scales.guided_features import log_scale, scale_map
+from splatcert.scales.scale import Array, Betas, Photos, Rule, Scale, Seen
+from splatcert.witnesses.album import Album, render_maps
+from splatcert.witnesses.maps import WitnessMaps
+
+NO_WITNESS = (
+    "no training photograph shows what this camera sees: the residual field alone sets its boxes"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class GuidedScale(Scale):
+    """A scale from training photographs, with the render or a corrected picture as the centre."""
+
+    guide: Guide = field(default_factory=shipped_guide)
+    """Weights, frozen on source captures."""
+    center: Center = "render"  # pyright: ignore[reportIncompatibleVariableOverride]
+    album: Album | None = None
+    """The training photographs; None before the scale is fitted."""
+    cameras: Sequence[Camera] = ()
+    """The training cameras."""
+    name: str = "guided"
+    needs_photos: bool = True
+
+    @property
+    def card(self) -> Mapping[str, Any] | None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """What the guide was learned from."""
+        return self.guide.card
+
+    def prepared(
+        self, views: Photos, scene: FittedScene, backend: Backend, on: Progress = quiet
+    ) -> GuidedScale:
+        """The same scale with its photographs."""
+        album = Album.of(views, scene, backend, on)
+        return replace(self, album=album, cameras=tuple(view.camera for view in views))
+
+    def look(self, scene: FittedScene, camera: Camera, backend: Backend) -> Query:
+        """Picture and scale of one camera; the residual field where no photograph shows it."""
+        if self.album is None:
+            raise TypeError("a guided scale must be prepared with its photographs first")
+        maps = render_maps(scene, camera, backend)
+        query = scene.described(camera, maps)
+        found = self.album.ask(camera, maps.center.cpu(), maps.depth.cpu())
+        if not bool(found.count.any()):
+            return replace(query, remark=NO_WITNESS)
+        values, mean = scale_map(log_scale(maps.field.cpu(), found, self.guide))
+        query = replace(query, field=values.to(maps.field), field_mean=mean)
+        if self.center == "corrected":
+            return replace(query, center=corrected(maps.center, found, self.guide.strength))
+        return query
+
+    def settle(self, training: Seen, batch: Array, betas: Betas) -> Rule:
+        """The rule, from what training views needed when asked as if they were new."""
+        at = betas.index(parse_level(self.guide.beta, "beta"))
+        needed = [
+            np.nan if view.oracle is None else view.oracle[at, LAMBDA_GRID.index(Fraction(1))]
+            for view in training
+        ]
+        means = np.array([view.field_mean for view in training])
+        return _rule(GuidedRule.freeze(self.guide, self.cameras, means, np.array(needed)))
+
+    def stored_rule(self, record: ScaleRecord) -> Rule:
+        """The rule stored in a certificate."""
+        return _rule(GuidedRule.of(record.parameters, self.cameras))
+
+
+def corrected(render: Tensor, found: WitnessMaps, strength: float) -> Tensor:
+    """The render plus a share of the mean residual of its witnesses, in [0, 1], [H, W, 3]."""
+    return (render + strength * found.drift.permute(1, 2, 0).to(render)).clamp(0, 1)
+
+
+def _rule(rule: GuidedRule) -> Rule:
+    return Rule(
+        Fraction(1), lambda query: rule.factor(query.field_mean, query.camera), rule.parameters()
+    )

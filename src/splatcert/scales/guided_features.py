@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The maps behind the guided scale: the residual field, and what witnesses say.
+
+Where no witness sees a point, the residual field stands for what one would say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from splatcert.difficulty.guide import Guide
+from splatcert.witnesses.album import ASKED
+from splatcert.witnesses.maps import WitnessMaps
+
+LEAST = 2e-3
+"""Floor of the logarithms, half a colour step."""
+FAR = 1.0
+"""Distance of a witness where there is none."""
+FLATTEST = 0.1
+"""Share of the mean scale that every pixel gets."""
+LARGEST_LOG = 30.0
+
+
+def log_scale(field: Tensor, found: WitnessMaps, guide: Guide) -> Tensor:
+    """The logarithm of s (eq:guided) at every pixel, [H, W]."""
+    total = torch.full_like(field, guide.intercept)
+    for weight, plane in zip(guide.weights, planes(field, found), strict=True):
+        total.add_(plane, alpha=weight)
+    return total
+
+
+def scale_map(logs: Tensor) -> tuple[Tensor, float]:
+    """The scale with a floor relative to its mean, and that mean."""
+    values = logs.clamp(-LARGEST_LOG, LARGEST_LOG).exp()
+    mean = float(values.double().mean())
+    return FLATTEST * mean + (1 - FLATTEST) * values, mean
+
+
+def planes(field: Tensor, found: WitnessMaps) -> Iterator[Tensor]:
+    """The maps in the order of `FEATURES`, [H, W] each."""
+    none = found.count == 0
+    yield _log(field)
+    for plane in (
+        found.residual,
+        found.clash,
+        found.least_clash,
+        found.bias,
+        found.spread,
+        found.drift.abs().amax(0),
+        found.scatter,
+    ):
+        yield _log(torch.where(none, field, plane))
+    yield found.count / ASKED
+    yield _log(torch.where(none, FAR, found.distance))
+    yield none.to(field)
+
+
+def _log(values: Tensor) -> Tensor:
+    return values.clamp(min=LEAST).log()

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The album: the training photographs of a capture, ready to be asked about any camera."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from splatcert.camera import Camera
+from splatcert.difficulty.descriptor import EPSILON0
+from splatcert.field.fitted_scene import FittedScene
+from splatcert.progress import Progress, each, quiet
+from splatcert.raster.query_maps import QueryMaps
+from splatcert.raster.render import Backend, open_view
+from splatcert.scene.roles import TrainingView, require_labels
+from splatcert.witnesses.maps import Witness, WitnessMaps, ask
+from splatcert.witnesses.pack import pack
+
+ASKED = 8
+"""Number of training views that are asked about a camera."""
+SAME = 1e-9
+"""Relative difference of poses up to which a camera is the one that took a photograph."""
+
+
+@dataclass(frozen=True, eq=False)
+class Album:
+    """Photographs, residuals and depths of the training views, eight bytes per pixel."""
+
+    witnesses: tuple[Witness, ...]
+
+    @classmethod
+    def of(
+        cls,
+        views: Sequence[TrainingView],
+        scene: FittedScene,
+        backend: Backend,
+        on: Progress = quiet,
+    ) -> Album:
+        """The album of these training views and their renders."""
+        kept = []
+        for view in each(views, "collecting training photographs", on):
+            photo = require_labels(view, TrainingView).image()
+            found = render_maps(scene, view.camera, backend)
+            kept.append(Witness(view.camera, pack(photo, found.center.cpu(), found.depth.cpu())))
+        return cls(tuple(kept))
+
+    @property
+    def nbytes(self) -> int:
+        """Memory used."""
+        return sum(witness.pixels.numel() for witness in self.witnesses)
+
+    def ask(self, camera: Camera, picture: Tensor, depth: Tensor) -> WitnessMaps:
+        """What the nearest photographs say about a camera's picture."""
+        return ask(camera, picture, depth, self.nearest(camera, float(depth.median())))
+
+    def nearest(self, camera: Camera, depth: float) -> list[Witness]:
+        """The views to ask: close to the camera, relative to the depth, and alike in direction.
+
+        A photograph taken by this very camera is never asked: it may be the picture's own label,
+        and a training view is described as if it were new.
+        """
+        centres, axes = self._geometry
+        away = np.linalg.norm(centres - camera.centre, axis=1)
+        far = away / max(depth, SAME) + np.arccos((axes @ camera.forward).clip(-1.0, 1.0))
+        far[[_same_pose(camera, witness.camera) for witness in self.witnesses]] = np.inf
+        order = far.argsort(kind="stable")[:ASKED]
+        return [self.witnesses[k] for k in order if np.isfinite(far[k])]
+
+    @cached_property
+    def _geometry(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        cameras = [witness.camera for witness in self.witnesses]
+        return np.array([c.centre for c in cameras]), np.array([c.forward for c in cameras])
+
+
+def render_maps(scene: FittedScene, camera: Camera, backend: Backend) -> QueryMaps:
+    """Picture, depth and maps of a camera."""
+    return open_view(scene.splats, camera, backend).query(scene.traits, scene.background, EPSILON0)
+
+
+def _same_pose(one: Camera, other: Camera) -> bool:
+    difference = np.abs(one.world_to_camera - other.world_to_camera).max()
+    return bool(difference <= SAME * max(1.0, np.abs(other.world_to_camera).max()))

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Witnesses: what is kept of a photograph, who is asked, and what becomes of the answers."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from splatcert import _native
+from splatcert.camera import Camera
+from splatcert.witnesses.maps import Witness, ask, ask_reference
+from splatcert.witnesses.pack import BYTES, RESIDUAL_STEPS, pack, unpack
+from splatcert_bench.synthetic.scenes import made_cameras
+
+SIZE = (47, 61)
+FLIPS = 2e-3
+"""Share of pixels whose witnesses may differ: they lie on an edge of a photograph or surface."""
+
+
+def noise(seed: int, *shape: int) -> torch.Tensor:
+    return torch.rand(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def witness(camera: Camera, seed: int) -> Witness:
+    pixels = (camera.height, camera.width)
+    photo = noise(seed, *pixels, 3)
+    render = (photo + 0.2 * (noise(seed + 1, *pixels, 3) - 0.5)).clamp(0, 1)
+    return Witness(camera, pack(photo, render, 2.0 + 1.5 * noise(seed + 2, *pixels)))
+
+
+def scene(count: int = 9) -> tuple[Camera, torch.Tensor, torch.Tensor, list[Witness]]:
+    """A query with a bumpy surface, and witnesses around it, some of a different size."""
+    height, width = SIZE
+    query, others = made_cameras(1, width, height)[0], []
+    for k in range(count):
+        moved = np.array(query.world_to_camera)
+        moved[:3, 3] += 0.4 * noise(k, 3).numpy() - 0.2
+        others.append(replace(query, world_to_camera=moved))
+    others[1] = others[1].resized(width + 13, height - 5)
+    others[2] = replace(others[2], cx=others[2].cx + 4.3)
+    picture, depth = noise(1, height, width, 3), 2.5 + 0.6 * noise(2, height, width)
+    return query, picture, depth, [witness(c, 10 * k) for k, c in enumerate(others, 1)]
+
+
+def test_a_packed_view_keeps_colours_to_a_step_and_depth_to_half_a_percent():
+    photo, render, depth = noise(0, 9, 7, 3), noise(1, 9, 7, 3), 1e3 * noise(2, 9, 7)
+    packed = pack(photo, render, depth)
+    assert packed.shape == (9, 7, BYTES) and packed.dtype == torch.uint8
+    colour, residual, kept = unpack(packed)
+    assert (colour - photo).abs().max() <= 0.5 / 255 + 1e-6
+    small = (photo - render).abs() < 0.49
+    assert (residual - (photo - render))[small].abs().max() <= 0.5 / RESIDUAL_STEPS + 1e-6
+    assert ((kept - depth).abs() <= 0.004 * depth).all()
+
+
+@pytest.mark.parametrize("isa", _native.available_isas())
+def test_the_kernel_agrees_with_the_reference(isa, monkeypatch):
+    before = _native.isa()
+    query, picture, depth, witnesses = scene()
+    truth = ask_reference(query, picture, depth, witnesses)
+    try:
+        _native.set_isa(isa)
+        found = ask(query, picture, depth, witnesses)
+    finally:
+        _native.set_isa(before)
+    assert truth.count.max() >= 3, "the scene must have points that several witnesses see"
+    same = found.count == truth.count
+    assert float((~same).float().mean()) <= FLIPS
+    apart = (found.planes - truth.planes).abs().amax(0)[same]
+    assert float(apart.max()) <= 2e-3 and float(apart.mean()) <= 2e-5
+
+
+def test_the_same_bits_for_any_number_of_threads():
+    query, picture, depth, witnesses = scene()
+    threads = _native.threads()
+    try:
+        _native.set_threads(1)
+        first = ask(query, picture, depth, witnesses).planes
+        for count in (2, 5):
+            _native.set_threads(count)
+            assert torch.equal(ask(query, picture, depth, witnesses).planes, first)
+    finally:
+        _native.set_threads(threads)
+
+
+@pytest.mark.parametrize("by", [ask, ask_reference])
+def test_a_witness_at_the_query_itself_shows_the_photograph(by):
+    query, picture, depth, _ = scene()
+    photo = noise(5, *SIZE, 3)
+    maps = by(query, picture, depth, [Witness(query, pack(photo, photo - 0.25, depth))])
+    assert (maps.count == 1).all()
+    assert maps.distance.max() < 1e-3
+    clash = (photo - picture).abs().amax(-1)
+    assert torch.allclose(maps.clash.float(), clash, atol=4e-3)
+    assert torch.allclose(maps.clash, maps.least_clash, atol=1e-5)
+    assert torch.allclose(maps.drift, torch.full_like(maps.drift, 0.25), atol=3e-3)
+    assert maps.scatter.max() < 3e-3
+
+
+@pytest.mark.parametrize("by", [ask, ask_reference])
+def test_points_behind_a_surface_or_outside_the_picture_have_no_witness(by):
+    query, picture, depth, _ = scene()
+    wall = Witness(query, pack(picture, picture, 0.5 * depth))
+    away = np.diag([-1.0, 1.0, -1.0, 1.0]) @ query.world_to_camera
+    behind = Witness(replace(query, world_to_camera=away), pack(picture, picture, depth))
+    for others in ([wall], [behind], []):
+        assert not by(query, picture, depth, others).planes.any()
+    assert not by(query, picture, torch.zeros_like(depth), [wall]).planes.any()
+
+
+def test_close_witnesses_weigh_more_than_distant_ones():
+    query, picture, depth, _ = scene()
+    aside = np.array(query.world_to_camera)
+    aside[0, 3] += 0.6
+    near = Witness(query, pack(picture, picture - 0.2, depth))
+    far = Witness(replace(query, world_to_camera=aside), pack(picture, picture + 0.2, depth))
+    maps = ask(query, picture, depth, [near, far])
+    both = maps.count == 2
+    assert both.any()
+    assert (maps.drift[:, both] > 0.1).all()
+    assert (maps.distance[both] < 1e-3).all()
+
+
+def test_arrays_of_a_wrong_shape_are_refused():
+    query, picture, depth, witnesses = scene()
+    with pytest.raises(ValueError, match="picture has shape"):
+        ask(query, picture[1:], depth, witnesses)
+    with pytest.raises(ValueError, match="pixels has shape"):
+        ask(query, picture, depth, [Witness(query, witnesses[0].pixels[..., :7].contiguous())])
