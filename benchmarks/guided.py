@@ -35,7 +35,7 @@ from splatcert.conformal.ranks import rank_correlation
 from splatcert.conformal.splits import calibration_size, draw_splits, evaluate_splits, saving
 from splatcert.difficulty.descriptor import FEATURE_NAMES
 from splatcert.difficulty.factor import LAMBDA_GRID, shrink, unit_of
-from splatcert.difficulty.guided_rule import GuidedRule
+from splatcert.difficulty.guided.rule import GuidedRule
 from splatcert.difficulty.rule import FactorRule
 from splatcert.difficulty.views_file import SceneViews, ViewTable
 from splatcert.field.support import folds_of

@@ -62,14 +62,15 @@ def with_model(
     """The certificate with its model, ready to predict; a different model is refused."""
     from dataclasses import replace
 
+    from splatcert.refusals import refuse_other_renderer, refuse_other_scale, refuse_other_splats
     from splatcert.scales.named import stored_scale
 
     record = certificate.record
-    _check_renderer(record)
-    _check_splats(record, splats)
+    refuse_other_renderer(record)
+    refuse_other_splats(record, splats)
     frozen = _thaw(certificate, splats, scale or stored_scale(record.scale, record.center), photos)
     if scale is not None:
-        _check_given_scale(record, frozen)
+        refuse_other_scale(record, frozen)
     return replace(certificate, scale=frozen)
 
 
@@ -96,53 +97,6 @@ def _thaw(
         known = certified_photos(record.training, photos)
         scale = scale.prepared(known, fitted, record.renderer.backend)
     return scale.thaw(record.scale, fitted, record.renderer.backend)
-
-
-def _check_given_scale(record: Record, frozen: Any) -> None:
-    """Check on one calibration view that a user's map is the one that was frozen."""
-    from splatcert.certificate.hashes import map_hash
-
-    view = record.calibration[0]
-    scaled = frozen(view.camera)
-    if map_hash(scaled.field) != view.field:
-        raise CertificateError(
-            f"the given scale {record.scale.name!r} is not the certified one: it differs on "
-            f"{view.name}.\n  Pass the same map, on the same kind of machine, or certify again."
-        )
-
-
-def _check_renderer(record: Record) -> None:
-    from splatcert.raster.render import renderer_of
-
-    stored = record.renderer
-    here = renderer_of(stored.backend)
-    there = {"name": stored.name, "version": stored.version, "constants": stored.constants}
-    if here == there:
-        return
-    differing = [
-        f"{key} {there[key]} (here {here[key]})" for key in there if here[key] != there[key]
-    ]
-    raise CertificateError(
-        f"the certificate was made with a different renderer: {'; '.join(differing)}.\n"
-        "  Its boxes apply to that renderer's pixels. Use that version, or certify again."
-    )
-
-
-def _check_splats(record: Record, splats: Splats) -> None:
-    stored = record.model
-    if splats_hash(splats) == stored.splats:
-        return
-    mode = {True: "antialiased", False: "classic"}
-    there = (
-        f"{stored.gaussians:,} Gaussians of degree {stored.sh_degree}, {mode[stored.antialiased]}"
-    )
-    here = f"{len(splats):,} of degree {splats.sh_degree}, {mode[splats.antialiased]}"
-    raise CertificateError(
-        "the certificate was made for a different model.\n"
-        f"  It names {there}, hash {stored.splats[:12]};\n"
-        f"  this model has {here}, hash {splats_hash(splats)[:12]}.\n"
-        "  Load the model that was certified, in the capture's frame, or certify this one."
-    )
 
 
 def verify(

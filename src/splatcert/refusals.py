@@ -9,12 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from splatcert.capture import Capture
+from splatcert.certificate.certificate import CertificateError
 from splatcert.certificate.content.promise import PromiseRecord, promise_of
-from splatcert.certificate.hashes import label_hash, photo_file_hash, photo_mark, source_marks
+from splatcert.certificate.content.record import Record
+from splatcert.certificate.hashes import (
+    label_hash,
+    photo_file_hash,
+    photo_mark,
+    source_marks,
+    splats_hash,
+)
 from splatcert.config import PathPromise
 from splatcert.errors import InputError, listed
 from splatcert.raster.placement import fit_photos, sample_photos
@@ -23,6 +32,12 @@ from splatcert.scales.named import learned_from
 from splatcert.scales.scale import Scale
 from splatcert.scene.roles import CalibrationView
 from splatcert.scene.scene import Scene
+
+if TYPE_CHECKING:
+    from splatcert.capture import Capture
+    from splatcert.scales.scale import Scale
+    from splatcert.scene.scene import Scene
+    from splatcert.splats.gaussians import Splats
 
 FEWEST_TRAINING, FEWEST_HELD_OUT = 2, 2
 NO_MOVEMENT = 1e-9
@@ -143,3 +158,50 @@ def _photo_mark(view: CalibrationView) -> str:
     """Mark of a view's photograph, which is decoded only if it has no file."""
     file = photo_file_hash(view)
     return photo_mark(label_hash(view) if file is None else "", file)
+
+
+def refuse_other_scale(record: Record, frozen: Any) -> None:
+    """Check on one calibration view that a user's map is the one that was frozen."""
+    from splatcert.certificate.hashes import map_hash
+
+    view = record.calibration[0]
+    scaled = frozen(view.camera)
+    if map_hash(scaled.field) != view.field:
+        raise CertificateError(
+            f"the given scale {record.scale.name!r} is not the certified one: it differs on "
+            f"{view.name}.\n  Pass the same map, on the same kind of machine, or certify again."
+        )
+
+
+def refuse_other_renderer(record: Record) -> None:
+    from splatcert.raster.render import renderer_of
+
+    stored = record.renderer
+    here = renderer_of(stored.backend)
+    there = {"name": stored.name, "version": stored.version, "constants": stored.constants}
+    if here == there:
+        return
+    differing = [
+        f"{key} {there[key]} (here {here[key]})" for key in there if here[key] != there[key]
+    ]
+    raise CertificateError(
+        f"the certificate was made with a different renderer: {'; '.join(differing)}.\n"
+        "  Its boxes apply to that renderer's pixels. Use that version, or certify again."
+    )
+
+
+def refuse_other_splats(record: Record, splats: Splats) -> None:
+    stored = record.model
+    if splats_hash(splats) == stored.splats:
+        return
+    mode = {True: "antialiased", False: "classic"}
+    there = (
+        f"{stored.gaussians:,} Gaussians of degree {stored.sh_degree}, {mode[stored.antialiased]}"
+    )
+    here = f"{len(splats):,} of degree {splats.sh_degree}, {mode[splats.antialiased]}"
+    raise CertificateError(
+        "the certificate was made for a different model.\n"
+        f"  It names {there}, hash {stored.splats[:12]};\n"
+        f"  this model has {here}, hash {splats_hash(splats)[:12]}.\n"
+        "  Load the model that was certified, in the capture's frame, or certify this one."
+    )

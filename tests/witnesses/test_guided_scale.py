@@ -22,7 +22,7 @@ from splatcert.capture import Capture
 from splatcert.certificate.hashes import has_known_origin, place_mark
 from splatcert.config import FieldConfig
 from splatcert.deploy import with_model
-from splatcert.difficulty.guide import (
+from splatcert.difficulty.guided.guide import (
     FEATURES,
     Guide,
     GuideError,

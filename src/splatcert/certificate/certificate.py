@@ -24,7 +24,6 @@ from splatcert.certificate.issue import counted_pixels, guarantee_of
 from splatcert.certificate.sights import rule_of, training_factors
 from splatcert.conformal.boxes import Boxes, Flag
 from splatcert.conformal.levels import Level, parse_level
-from splatcert.difficulty.guided_rule import GuidedRule
 from splatcert.difficulty.holdout_check import HoldoutCheck, check_holdout
 from splatcert.difficulty.predictor import ViewPredictor
 from splatcert.difficulty.rule import FactorRule

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from splatcert.certificate.content.record import ScaleRecord
 from splatcert.certificate.content.view_records import CalibrationRecord, TrainingRecord
-from splatcert.difficulty.guided_rule import GuidedRule
+from splatcert.difficulty.guided.rule import GuidedRule
 from splatcert.difficulty.rule import FactorRule
 from splatcert.difficulty.views_file import SceneViews, ViewTable
 from splatcert.strangeness.limit import StrangenessLimit

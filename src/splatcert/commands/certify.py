@@ -209,7 +209,7 @@ class Certify:
 
     def _scale(self, name: str, scene: Scene) -> tuple[Scale, str]:
         """The scale asked for, and a word on its predictor where it is not the one asked for."""
-        from splatcert.difficulty.guide import load_guide
+        from splatcert.difficulty.guided.guide import load_guide
         from splatcert.difficulty.predictor import load_predictor
         from splatcert.scales.guided import GuidedScale
         from splatcert.scales.maps import Constant
@@ -237,7 +237,9 @@ class Certify:
 
     def _check_options(self) -> None:
         """Refuse options of the guided scale with any other."""
-        if "guided" not in self.scale.split(",") and (self.center != "render" or self.guide is not None):
+        if "guided" not in self.scale.split(",") and (
+            self.center != "render" or self.guide is not None
+        ):
             name = "--center corrected" if self.center != "render" else "--guide"
             raise OptionError(f"{name} requires --scale guided.")
 

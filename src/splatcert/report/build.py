@@ -28,7 +28,6 @@ from splatcert.report.content import (
 )
 from splatcert.report.next_photos import next_photos
 from splatcert.report.page import write_page
-from splatcert.report.words.summary import scale_words
 from splatcert.report.views import ReportViews, render_views
 from splatcert.report.words.conditions import conditions_of
 from splatcert.report.words.diagnosis import why_no_estimate
@@ -38,6 +37,7 @@ from splatcert.report.words.promise import (
     guarantee_words,
     member_rows,
 )
+from splatcert.report.words.summary import scale_words
 from splatcert.scene.scene import Scene
 from splatcert.splats.gaussians import Splats
 from splatcert.verification.offline import verify_folder

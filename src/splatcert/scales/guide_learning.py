@@ -25,8 +25,8 @@ from torch import Tensor
 from splatcert import __version__
 from splatcert.conformal.calibrate import view_score
 from splatcert.conformal.splits import calibration_size, draw_splits, estimate, saving
-from splatcert.difficulty.guide import FEATURES, Guide
-from splatcert.difficulty.guided_rule import GuidedRule
+from splatcert.difficulty.guided.guide import FEATURES, Guide
+from splatcert.difficulty.guided.rule import GuidedRule
 from splatcert.difficulty.sources import ALPHA
 from splatcert.scales.guide_sources import GuideSource, GuideViews
 from splatcert.scales.guided_features import scale_map

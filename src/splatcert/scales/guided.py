@@ -21,8 +21,8 @@ from splatcert.camera import Camera
 from splatcert.certificate.content.record import Center, ScaleRecord
 from splatcert.conformal.levels import parse_level
 from splatcert.difficulty.factor import LAMBDA_GRID
-from splatcert.difficulty.guide import Guide, shipped_guide
-from splatcert.difficulty.guided_rule import GuidedRule
+from splatcert.difficulty.guided.guide import Guide, shipped_guide
+from splatcert.difficulty.guided.rule import GuidedRule
 from splatcert.field.fitted_scene import FittedScene, Query
 from splatcert.progress import Progress, quiet
 from splatcert.raster.render import Backend

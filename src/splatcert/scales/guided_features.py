@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from splatcert.difficulty.guide import Guide
+from splatcert.difficulty.guided.guide import Guide
 from splatcert.witnesses.album import ASKED
 from splatcert.witnesses.maps import WitnessMaps
 

@@ -8,8 +8,8 @@ from typing import Any, get_args
 
 from splatcert.certificate.content.record import Center, ScaleRecord
 from splatcert.certificate.hashes import place_mark, source_marks
-from splatcert.difficulty.guide import Guide, ShippedGuide, shipped_guide
-from splatcert.difficulty.guided_rule import GuidedRule
+from splatcert.difficulty.guided.guide import Guide, ShippedGuide, shipped_guide
+from splatcert.difficulty.guided.rule import GuidedRule
 from splatcert.difficulty.predictor import Shipped, ViewPredictor, shipped_predictor
 from splatcert.difficulty.rule import FactorRule, Unit
 from splatcert.errors import InputError

@@ -7,11 +7,11 @@ from typing import get_args
 
 import numpy as np
 
-from splatcert.verification.checks import NotCheckable, check, close
 from splatcert.certificate.store import Stored
-from splatcert.difficulty.guide import ShippedGuide, shipped_guide
-from splatcert.difficulty.guided_rule import GuidedRule
+from splatcert.difficulty.guided.guide import ShippedGuide, shipped_guide
+from splatcert.difficulty.guided.rule import GuidedRule
 from splatcert.difficulty.views_file import SceneViews
+from splatcert.verification.checks import NotCheckable, check, close
 
 
 def check_other_scale(stored: Stored) -> str:

@@ -3,20 +3,18 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from splatcert.certificate.hashes import freeze_hash
 from splatcert.certificate.store import VIEWS, Stored
 from splatcert.conformal.maps import is_covered
 from splatcert.difficulty.origin import shipped_name
 from splatcert.difficulty.rule import FactorRule
-from splatcert.verification.other_scales import check_other_scale, guide_origin
 from splatcert.verification.checks import (
     NotCheckable,
     alike_records,
     check,
     close,
 )
+from splatcert.verification.other_scales import check_other_scale, guide_origin
 
 
 def check_scores(stored: Stored) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from splatcert.certificate.hashes import label_hash
 from splatcert.certificate.content.view_records import TrainingRecord
+from splatcert.certificate.hashes import label_hash
 from splatcert.errors import InputError, listed
 from splatcert.scene.roles import TrainingView
 

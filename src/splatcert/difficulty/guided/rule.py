@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatcert.camera import Camera
-from splatcert.difficulty.guide import Guide
+from splatcert.difficulty.guided.guide import Guide
 from splatcert.difficulty.predictor import LOG_BOUND
 from splatcert.storage.schema import from_plain, to_plain
 
