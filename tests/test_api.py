@@ -87,6 +87,8 @@ def test_the_stub_declares_what_the_extension_has():
     assert public(node.name for node in declared) == public(dir(_native))
     for node in declared:
         if isinstance(node, ast.ClassDef):
+            if issubclass(getattr(_native, node.name), Exception):
+                continue
             members = {member.name for member in node.body if hasattr(member, "name")}
             assert public(members) == public(dir(getattr(_native, node.name)))
 

@@ -174,6 +174,7 @@ def refuse_other_scale(record: Record, frozen: Any) -> None:
 
 
 def refuse_other_renderer(record: Record) -> None:
+    """Refuse to predict with another renderer than the certified one."""
     from splatcert.raster.render import renderer_of
 
     stored = record.renderer
@@ -191,6 +192,7 @@ def refuse_other_renderer(record: Record) -> None:
 
 
 def refuse_other_splats(record: Record, splats: Splats) -> None:
+    """Refuse to predict with another model than the certified one."""
     stored = record.model
     if splats_hash(splats) == stored.splats:
         return
