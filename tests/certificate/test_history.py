@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from splatcert.certificate.content.promise import VIEW
 from splatcert.certificate.content.record import ModelRecord, PhotoHistory, RendererRecord
 from splatcert.certificate.history import (
     FILE,
     HistoryUnavailable,
     enter_calibration,
     history_file,
+    scales_identity,
 )
 
 LEVELS = Fraction(1, 10), Fraction(1, 10)
@@ -27,7 +29,7 @@ RENDERER = RendererRecord(
 
 def enter(frozen: str, photos: str, levels=LEVELS) -> PhotoHistory | None:
     files = [letter * 64 for letter in photos]
-    return enter_calibration(MODEL, RENDERER, frozen, levels, files)
+    return enter_calibration(scales_identity(MODEL, RENDERER, frozen, VIEW), levels, files)
 
 
 def known(certificates: int, photos: int) -> PhotoHistory:
@@ -50,7 +52,7 @@ def test_an_identical_calibration_has_the_history_it_had_first():
 
 
 def test_pictures_without_files_leave_no_trace(state: Path):
-    assert enter_calibration(MODEL, RENDERER, "one", LEVELS, [None, None]) is None
+    assert enter_calibration("one", LEVELS, [None, None]) is None
     assert list(state.iterdir()) == []
 
 

@@ -49,7 +49,7 @@ def failed(folder: Path) -> set[str]:
 def test_ours_is_accepted(stored):
     found = verify_folder(stored)
     assert found.passed, found.failures
-    assert len(found.checks) == 17
+    assert len(found.checks) == 19
     assert all("\n" not in check.detail for check in found.checks)
 
 
@@ -277,7 +277,7 @@ def test_every_entry_that_can_be_computed_again_is_compared(certificate):
         (lambda c: c["calibration"][1].update(factor=0.5), f"calibration[{HELD_OUT[1]}].factor"),
         (lambda c: c["training"][0].update(file="0" * 64), f"training[{NAMES[1]}].file"),
         (lambda c: c["guarantee"].update(threshold="inf"), "guarantee.threshold"),
-        (lambda c: c["support"].update(angle=3.0), "support.angle"),
+        (lambda c: c["renderer"].update(version="9"), "renderer.version"),
     ):
         content = json.loads(json.dumps(plain))
         change(content)

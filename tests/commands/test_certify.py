@@ -124,7 +124,7 @@ def test_verify_alone_and_from_scratch(place, made, capsys):
     said = flat(capsys.readouterr().out)
     assert "seal ok unbroken" in said
     assert "recomputation not checkable requires --data and --model" in said
-    assert "Verdict valid by itself: all 17 checks passed" in said
+    assert "Verdict valid by itself: all 19 checks passed" in said
     assert cli.main(["verify", str(made), "--verbose"]) == 0
     assert "again, by conformal risk control" in flat(capsys.readouterr().out)
     inputs = ["--data", str(place / "capture"), "--model", str(place / "model.ply")]
@@ -145,7 +145,7 @@ def test_verify_rejects_an_edited_certificate(made, tmp_path, capsys):
     assert cli.main(["verify", str(folder)]) == 2
     printed = capsys.readouterr()
     assert "failed an entry was edited after sealing" in flat(printed.out)
-    failed = "4 of 17 checks failed (seal, threshold, second threshold, diagnostics)"
+    failed = "4 of 19 checks failed (seal, threshold, second threshold, diagnostics)"
     assert failed in printed.err
     assert cli.main(["inspect", str(folder)]) == 2
     assert "has been edited" in capsys.readouterr().err
@@ -346,7 +346,7 @@ def test_a_certificate_calibrated_on_training_photos_fails_against_the_run(place
     assert cli.main(["verify", forged, "--data", capture, "--model", str(run)]) == 2
     printed = capsys.readouterr()
     assert "lists 9 of 12 calibration photos as trained on: images/003.png" in flat(printed.out)
-    assert "1 of 28 checks failed (training photos)" in printed.err
+    assert "1 of 31 checks failed (training photos)" in printed.err
     assert cli.main(["verify", forged, "--data", capture, "--model", str(bare)]) == 0
     said = flat(capsys.readouterr().out)
     assert "training photos not checkable" in said
@@ -357,7 +357,7 @@ def test_a_certificate_calibrated_on_training_photos_fails_against_the_run(place
     assert cli.main(["verify", honest, "--data", capture, "--model", str(run), "--verbose"]) == 0
     said = flat(capsys.readouterr().out)
     assert "the model's run lists none of the 9 calibration photos" in said
-    assert "all 28 checks passed" in said
+    assert "all 31 checks passed" in said
 
 
 def test_models_of_other_trainers_bring_their_split(place, tmp_path, capsys):
@@ -529,7 +529,7 @@ def test_a_second_certification_of_the_same_photos_is_reported(place, tmp_path, 
     assert cli.main(["verify", str(second)]) == 0
     said = flat(capsys.readouterr().out)
     assert f"photo history warning {told}" in said
-    assert "all 17 checks passed" in said
+    assert "all 19 checks passed" in said
     assert cli.main(["report", str(second), "--alone"]) == 0
     assert told in flat((second / "report.html").read_text())
     capsys.readouterr()

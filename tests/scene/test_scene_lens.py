@@ -151,7 +151,7 @@ def test_canvas_keeps_the_focal_length_and_is_as_large_as_the_photo_allows(tmp_p
 
 
 def test_no_distortion_is_no_resampling():
-    lens = Lens(fx=50, fy=50, cx=32, cy=24, width=64, height=48, kind="brown", distortion=(0,) * 4)
+    lens = Lens(fx=51, fy=52, cx=31, cy=23, width=64, height=48, kind="brown", distortion=(0,) * 4)
     assert lens.kind == "pinhole" and pinhole_of(lens) is lens
     image = np.random.default_rng(0).integers(0, 256, (48, 64, 3), dtype=np.uint8)
     assert undistort(image, lens) is image

@@ -140,7 +140,8 @@ CAPTURES: dict[str, Layout] = {
     "! COLMAP, several models, none of that number: inspect . --sparse 4": several,
     "! COLMAP, images.bin missing: inspect .": without(colmap(), "sparse/0/images.bin"),
     "! COLMAP, cameras.txt missing: inspect .": without(colmap("txt"), "sparse/0/cameras.txt"),
-    "! COLMAP, a photo missing: inspect .": without(colmap(), "images/photo_03.png"),
+    "! COLMAP, photos missing: inspect .": without(
+        colmap(), "images/photo_03.png", "images/photo_04.png"),
     "! COLMAP, photos elsewhere: inspect .": lambda it: (
         write_colmap(it), (it / "images").rename(it / "images_2")),
     "COLMAP, photos elsewhere, named: inspect . --images images_2": lambda it: (

@@ -97,10 +97,6 @@ def smaller_factors(content: dict[str, Any]) -> None:
         view["factor"] *= 0.999
 
 
-def wider_limits(content: dict[str, Any]) -> None:
-    content["support"]["distance"] *= 1.01
-
-
 def smaller_units(content: dict[str, Any]) -> None:
     units = content["scale"]["parameters"]
     units["feature_means"] = [mean * 1.01 for mean in units["feature_means"]]
@@ -143,7 +139,6 @@ FORGERIES = {
         (smaller_threshold, "new q"),
         (smaller_factors, "new factors"),
         (smaller_units, "new factors"),
-        (wider_limits, "entries"),
     ),
     tensors: (
         (lower_field, "field"),

@@ -21,7 +21,7 @@ from splatcert.camera import Camera, camera_hash
 from splatcert.certificate.content.record import Guarantee, Record
 from splatcert.certificate.field_file import FieldArrays
 from splatcert.certificate.issue import counted_pixels, guarantee_of
-from splatcert.certificate.sights import rule_of, training_factors
+from splatcert.certificate.sights import rule_of, training_factors, training_sights
 from splatcert.conformal.boxes import Boxes, Flag
 from splatcert.conformal.levels import Level, parse_level
 from splatcert.difficulty.holdout_check import HoldoutCheck, check_holdout
@@ -231,6 +231,17 @@ class Certificate(Plotted):
         if self.record.scale.batch_only and camera_hash(camera) not in self._batch:
             flag = flag.beyond(OUTSIDE_BATCH)
         return flag
+
+    @property
+    def training_flags(self) -> list[Flag]:
+        """Flags of the training cameras, from the stored numbers alone."""
+        record, views = self.record, self.views
+        if record.strangeness is not None:
+            seen = training_sights(record.scale, record.training, views)
+            return [record.strangeness.check(sight, self.poses) for sight in seen]
+        assert record.support is not None  # a record has one of the two
+        rows = zip(views.training.descriptors, record.training, strict=True)
+        return [record.support.check(row, view.camera) for row, view in rows]
 
     def at(self, alpha: Level, beta: Level) -> Certificate:
         """The same certificate at other levels, from its stored scores.

@@ -46,12 +46,19 @@ def strangeness_limit(
 ) -> StrangenessLimit:
     """The limit that follows from these views."""
     poses = TrainingPoses([view.camera for view in training], extent)
+    seen = training_sights(scale, training, views)
+    return StrangenessLimit.of(seen, calibration_sights(calibration, views), poses)
+
+
+def training_sights(
+    scale: ScaleRecord, training: Sequence[TrainingRecord], views: SceneViews
+) -> list[Sight]:
+    """The training views, each described by the other folds."""
     factors = training_factors(scale, views.training, training)
-    seen = [
+    return [
         Sight(view.camera, shares, float(factor))
         for view, shares, factor in zip(training, _shares(views.training), factors, strict=True)
     ]
-    return StrangenessLimit.of(seen, calibration_sights(calibration, views), poses)
 
 
 def calibration_sights(calibration: Sequence[CalibrationRecord], views: SceneViews) -> list[Sight]:

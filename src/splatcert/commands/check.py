@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from splatcert.commands import CertificateOptions, unset
-from splatcert.conformal.levels import LevelError, in_percent, parse_level
 from splatcert.console import progress, say, show_table
 from splatcert.errors import OptionError
 
@@ -67,6 +66,8 @@ class Check:
 
     def _limits(self) -> dict[str, Fraction]:
         """The limits that were given, as exact numbers."""
+        from splatcert.conformal.levels import LevelError, parse_level
+
         limits = {}
         for option in ("max_half_width", "max_flagged", "max_alpha", "max_beta"):
             if (written := getattr(self, option)) is None:
@@ -105,6 +106,7 @@ class Check:
 
     def _rules(self, folder: Path) -> Iterator[Rule]:
         from splatcert.certificate.store import read_certificate
+        from splatcert.conformal.levels import in_percent
         from splatcert.deploy import verify
 
         found = verify(folder)
@@ -138,9 +140,7 @@ class Check:
         """Mean half-width and flag of every view, and which views these are."""
         if self.cameras is None:
             widths = [certificate.threshold * v.factor for v in certificate.record.calibration]
-            table, training = certificate.views.training, certificate.record.training
-            rows = zip(table.descriptors, training, strict=True)
-            flags = [not certificate.flag(row, view.camera).inside for row, view in rows]
+            flags = [not flag.inside for flag in certificate.training_flags]
             return widths, flags, {"widths": "calibration views", "flags": "training cameras"}
         from splatcert.deploy import open_certificate
 

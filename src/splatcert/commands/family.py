@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 def model_names(models: Sequence[Path]) -> dict[str, Path]:
     """A name for each model: that of its file or folder, longer where two agree."""
-    for name in (_own_name, lambda path: path.resolve().name, _with_parent):
+    for name in (_own_name, lambda path: absolute(path).name, _with_parent):
         named = {name(path): path for path in models}
         if len(named) == len(models):
             return named
@@ -30,13 +31,18 @@ def model_names(models: Sequence[Path]) -> dict[str, Path]:
     )
 
 
+def absolute(path: Path) -> Path:
+    """The path from the root; links are not followed, for they may form a loop."""
+    return Path(os.path.abspath(path))
+
+
 def _own_name(path: Path) -> str:
-    place = path.resolve()
+    place = absolute(path)
     return place.name if place.is_dir() else place.stem
 
 
 def _with_parent(path: Path) -> str:
-    return f"{path.resolve().parent.name}-{_own_name(path)}"
+    return f"{absolute(path).parent.name}-{_own_name(path)}"
 
 
 def certify_several(

@@ -143,7 +143,7 @@ class Verify:
 
     def _verdict(self, found: Verification) -> str:
         count = len(found.checks) - len(found.unchecked)
-        warned = {one.name for one in found.warnings}
+        warned = {one.name.rpartition(": ")[2] for one in found.warnings}
         looks = "the calibration photos look trained on (see unseen photos)" * (
             "unseen photos" in warned
         )
@@ -151,7 +151,7 @@ class Verify:
             return ", but ".join(
                 filter(None, (f"valid by itself: all {count} checks passed", looks))
             )
-        unchecked = {one.name for one in found.unchecked}
+        unchecked = {one.name.rpartition(": ")[2] for one in found.unchecked}  # of any member
         passed, buts = f"all {count} checks passed", [looks] if looks else []
         if unknown := next((words for n, words in UNKNOWN.items() if n in unchecked), ""):
             buts.append(f"nobody can check {unknown}")

@@ -24,7 +24,7 @@ def certified_photos(
     if views is None:
         raise PhotosError(
             "this certificate's boxes depend on the training photos, which were not given.\n"
-            "  Pass the capture: --data DATA, or scene=... to load_certificate."
+            "  Pass the capture that they belong to: --data DATA."
         )
     known = {view.name: view for view in views}
     wanted = {record.name: record for record in records}
