@@ -70,7 +70,7 @@ struct TooManyEntries : std::length_error {
 struct View {
     CameraModel camera;
     uint64_t entry_limit = 0xfffffffe;  // entries are numbered in 32 bits
-    int64_t count = 0;  // Gaussians in the splats
+    int64_t count = 0;                  // Gaussians in the splats
     int tiles_x = 0, tiles_y = 0;
     Array<Footprint> footprints;     // drawn ones, front to back
     Array<uint32_t> drawn;           // their Gaussians in ascending order

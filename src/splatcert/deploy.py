@@ -145,15 +145,19 @@ def verify(
     except UNUSABLE as error:
         refused = Check("from scratch", False, " ".join(str(error).split()))
         return Verification((*checks, refused))
-    maps = half_widths(stored, recomputed, capture, chosen)
+    maps = half_widths(stored, recomputed, capture.splats, chosen, capture.scene.training)
     return Verification((*checks, *compare(stored, recomputed, maps)))
 
 
 def half_widths(
-    stored: Certificate, recomputed: Certificate, capture: Capture, scale: Scale
+    stored: Certificate,
+    recomputed: Certificate,
+    splats: Splats,
+    scale: Scale,
+    photos: Sequence[TrainingView] | None = None,
 ) -> Iterator[tuple[str, Any, Any]]:
     """Half-widths over q at the calibration cameras: as certified, and as recomputed."""
-    frozen = _thaw(stored, capture.splats, scale, capture.scene.training)
+    frozen = _thaw(stored, splats, scale, photos)
     again = cast("FrozenScale", recomputed.scale)
     for view in recomputed.record.calibration:  # cameras of the capture, not of a stranger's file
         yield view.name, frozen(view.camera).scale(), again(view.camera).scale()
