@@ -6,7 +6,7 @@ Reading and offline verification require NumPy only; torch is imported only with
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -23,7 +23,7 @@ from splatcert.verification.training_photos import check_left_out, check_trainin
 
 if TYPE_CHECKING:
     from splatcert.capture import Capture
-    from splatcert.scales.scale import FrozenScale, Scale
+    from splatcert.scales.scale import Scale
     from splatcert.scene.load import Photographs
     from splatcert.scene.roles import TrainingView
     from splatcert.scene.scene import Scene
@@ -64,39 +64,16 @@ def with_model(
 
     from splatcert.refusals import refuse_other_renderer, refuse_other_scale, refuse_other_splats
     from splatcert.scales.named import stored_scale
+    from splatcert.scales.thaw import thawed
 
     record = certificate.record
     refuse_other_renderer(record)
     refuse_other_splats(record, splats)
-    frozen = _thaw(certificate, splats, scale or stored_scale(record.scale, record.center), photos)
+    chosen = scale or stored_scale(record.scale, record.center)
+    frozen = thawed(certificate, splats, chosen, photos)
     if scale is not None:
         refuse_other_scale(record, frozen)
     return replace(certificate, scale=frozen)
-
-
-def _thaw(
-    certificate: Certificate,
-    splats: Splats,
-    scale: Scale,
-    photos: Sequence[TrainingView] | None,
-) -> FrozenScale:
-    """The certified scale, from the stored field, support and rule."""
-    from splatcert.field.store import fit_of
-    from splatcert.scales.training_views import fitted_scene
-    from splatcert.witnesses.photos import certified_photos
-
-    record = certificate.record
-    fitted = fitted_scene(
-        splats,
-        fit_of(certificate.field),
-        [view.camera for view in record.training],
-        record.scene.extent,
-        record.renderer.background,
-    )
-    if scale.needs_photos:
-        known = certified_photos(record.training, photos)
-        scale = scale.prepared(known, fitted, record.renderer.backend)
-    return scale.thaw(record.scale, fitted, record.renderer.backend)
 
 
 def verify(
@@ -126,6 +103,7 @@ def verify(
         return Verification(checks)
     from splatcert.pipeline import certify
     from splatcert.scales.named import stored_scale
+    from splatcert.scales.thaw import half_widths
     from splatcert.verification.recompute import compare
 
     record = read_content(folder)[1]
@@ -147,20 +125,6 @@ def verify(
         return Verification((*checks, refused))
     maps = half_widths(stored, recomputed, capture.splats, chosen, capture.scene.training)
     return Verification((*checks, *compare(stored, recomputed, maps)))
-
-
-def half_widths(
-    stored: Certificate,
-    recomputed: Certificate,
-    splats: Splats,
-    scale: Scale,
-    photos: Sequence[TrainingView] | None = None,
-) -> Iterator[tuple[str, Any, Any]]:
-    """Half-widths over q at the calibration cameras: as certified, and as recomputed."""
-    frozen = _thaw(stored, splats, scale, photos)
-    again = cast("FrozenScale", recomputed.scale)
-    for view in recomputed.record.calibration:  # cameras of the capture, not of a stranger's file
-        yield view.name, frozen(view.camera).scale(), again(view.camera).scale()
 
 
 def open_certificate(

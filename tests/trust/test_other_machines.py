@@ -25,10 +25,11 @@ from certified_capture import (
 from splatcert.capture import open_capture
 from splatcert.certificate.certificate import Certificate
 from splatcert.certificate.store import read_certificate, read_content
-from splatcert.deploy import certified_capture, half_widths, verify
+from splatcert.deploy import certified_capture, verify
 from splatcert.pipeline import certify
 from splatcert.raster import native
 from splatcert.scales.paper import PaperScale
+from splatcert.scales.thaw import half_widths
 from splatcert.scene import pixels
 from splatcert.splats.files import save_ply
 from splatcert.verification.checks import CheckFailed

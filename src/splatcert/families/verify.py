@@ -14,6 +14,7 @@ from splatcert.families.candidates import Candidate
 from splatcert.families.certify import certify_candidates
 from splatcert.progress import Progress, quiet
 from splatcert.scales.named import stored_scale
+from splatcert.scales.thaw import half_widths
 from splatcert.verification.checks import UNUSABLE, Check, Verification
 from splatcert.verification.family_checks import named, verify_family_folder
 from splatcert.verification.recompute import compare
@@ -44,6 +45,8 @@ def verify_family(path: Path, captures: Sequence[Capture], on: Progress = quiet)
     except UNUSABLE as error:
         refused = Check("from scratch", False, " ".join(str(error).split()))
         return Verification((*told, refused))
-    for name in stored:
-        told.extend(named(one, name) for one in compare(stored[name], again[name]))
+    for name, candidate in candidates.items():
+        splats, photos = candidate.capture.splats, candidate.capture.scene.training
+        maps = half_widths(stored[name], again[name], splats, candidate.scale, photos)
+        told.extend(named(one, name) for one in compare(stored[name], again[name], maps))
     return Verification(tuple(told))

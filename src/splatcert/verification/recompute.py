@@ -17,7 +17,7 @@ from splatcert.certificate.certificate import Certificate
 from splatcert.certificate.content.record import CalibrationRecord, Record, TrainingRecord
 from splatcert.errors import listed
 from splatcert.storage.schema import to_plain
-from splatcert.verification.checks import Check, check, differences, run_check
+from splatcert.verification.checks import Check, NotCheckable, check, differences, run_check
 from splatcert.verification.tolerances import (
     FLOOR,
     OTHER_DECODER,
@@ -183,6 +183,8 @@ def _half_widths(
         size = float(recomputed.mean())
         worst = max(worst, tolerance.check(f"half-widths of {name}", certified, recomputed, size))
         views += 1
+    if not views:
+        raise NotCheckable("no half-widths were recomputed")
     return f"at the cameras of all {views} calibration views, within {worst:.1e} of their mean"
 
 
