@@ -133,7 +133,7 @@ class Camera(PixelGrid):
         try:
             pose[:3, :3] = Rotation.from_quat([x, y, z, w]).as_matrix()
         except ValueError:
-            raise CameraError("a quaternion of length zero is no rotation") from None
+            raise CameraError("a quaternion of length zero is not a rotation") from None
         pose[:3, 3] = translation
         return cls(world_to_camera=pose, **grid)
 

@@ -26,7 +26,7 @@ VACUOUS = 1.0
 
 
 def width_in_words(half_width: float) -> str:
-    """A mean half-width for people; one that exceeds the range of colours is no number."""
+    """A mean half-width for people; one that exceeds the range of colours is given in words."""
     if half_width > VACUOUS:
         return "unbounded" if half_width == inf else "vacuous: wider than the range of colours"
     return f"{255 * half_width:.1f} of 255"
