@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings every test may change and none may leave changed."""
 
+import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +14,9 @@ from splatcert.raster import native
 # Examples are the same on every run, and a slow machine is not a failure.
 settings.register_profile("splatcert", derandomize=True, deadline=None)
 settings.load_profile("splatcert")
+
+# Ray starts its workers with the lowest priority but four; on a busy machine they would starve.
+os.environ.setdefault("RAY_worker_niceness", "0")
 
 # A shell's background job ignores Ctrl-C, and so would every command that a test starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
