@@ -21,6 +21,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -32,19 +33,21 @@ sys.path.insert(0, str(Path(__file__).parent))
 from machine import describe_machine
 
 from splatcert.certificate.certificate import Certificate
-from splatcert.conformal.splits import (
-    calibration_size,
-    draw_splits,
-    evaluate_splits,
-    split_thresholds,
-)
+from splatcert.certificate.sights import calibration_sights
+from splatcert.conformal.splits import calibration_size, draw_splits
 from splatcert.deploy import load_certificate
+from splatcert_bench.statistics.compared_scales import Scale
+from splatcert_bench.statistics.shift import (
+    blocks,
+    flagged_coverage,
+    leave_region_out,
+    shifted_coverage,
+)
 
 RESULTS = Path(__file__).parent / "results" / "shift.json"
 LEVEL = Fraction(1, 10)
 """alpha and beta."""
-REGIONS = 4
-Array, Mask = NDArray[np.float64], NDArray[np.bool_]
+Array = NDArray[np.float64]
 
 
 def scales_of(certificate: Certificate) -> dict[str, tuple[Array, Array]]:
@@ -59,70 +62,27 @@ def scales_of(certificate: Certificate) -> dict[str, tuple[Array, Array]]:
     }
 
 
-def blocks(views: int, size: int) -> Mask:
-    """Every stretch of this many consecutive views as calibration views, [stretches, views]."""
-    starts = np.arange(views - size + 1)[:, None]
-    places = np.arange(views)[None]
-    return (places >= starts) & (places < starts + size)
-
-
-def regions(centres: Array) -> Array:
-    """The region of each camera, [V]: nearest of four cameras chosen far apart, by index."""
-    chosen = [int(np.argmax(np.linalg.norm(centres - centres.mean(axis=0), axis=1)))]
-    while len(chosen) < REGIONS:
-        gaps = np.linalg.norm(centres[:, None] - centres[chosen], axis=2).min(axis=1)
-        chosen.append(int(np.argmax(gaps)))
-    return np.linalg.norm(centres[:, None] - centres[chosen], axis=2).argmin(axis=1)
-
-
-def by_flag(certificate: Certificate, scores: Array, splits: Mask) -> dict[str, float | None]:
-    """Coverage of flagged and of other test views; limits come from each split's own views."""
-    calibration = certificate.record.calibration
-    table = certificate.views.held_out
-    descriptors = table.descriptors[table.rows_of(view.name for view in calibration)]
-    cameras = [view.camera for view in calibration]
-    thresholds = split_thresholds(scores, LEVEL, splits)
-    counts = np.zeros((2, 2), dtype=np.int64)  # flagged or not; tested, covered
-    for split, q in zip(splits, thresholds, strict=True):
-        known = np.flatnonzero(split)
-        seen = [cameras[k] for k in known]
-        limits = type(certificate.record.support).of(descriptors[known], seen)
-        for row in np.flatnonzero(~split):
-            flagged = not limits.check(descriptors[row], cameras[row]).inside
-            counts[int(flagged)] += 1, int(scores[row] <= q)
-    (others, fine), (flagged, met) = counts.tolist()
-    return {
-        "flagged_share": flagged / (flagged + others),
-        "flagged_coverage": met / flagged if flagged else None,
-        "other_coverage": fine / others,
-    }
-
-
 def measure_scene(certificate: Certificate) -> dict[str, Any]:
     """All four ways of splitting, under both scales."""
-    calibration = certificate.record.calibration
+    calibration, limit = certificate.record.calibration, certificate.record.strangeness
+    if limit is None:
+        raise SystemExit("a certificate of an older version has no limit of strangeness")
     order = np.argsort([view.name for view in calibration], kind="stable")
     centres = np.array([calibration[k].camera.centre for k in order])
     size = calibration_size(len(order))
-    random, stretches = draw_splits(len(order), size), blocks(len(order), size)
-    region = regions(centres)
-    apart = np.stack([region != k for k in range(REGIONS)])
+    random, apart = draw_splits(len(order), size), leave_region_out(centres)
+    kinds = {"random": random, "blocks": blocks(len(order), size), "regions": apart}
     found: dict[str, Any] = {"views": len(order), "calibration": size}
-    found["region_sizes"] = np.bincount(region, minlength=REGIONS).tolist()
+    found["region_sizes"] = (~apart).sum(axis=1).tolist()
+    sights = calibration_sights(calibration, certificate.views)
+    strangeness = limit.units.scores(sights, certificate.poses)[order]
     for name, (scores, factors) in scales_of(certificate).items():
-        ranked, means = scores[order], factors[order]
+        scale = Scale(scores[order], factors[order])
         rows: dict[str, Any] = {}
-        for kind, splits in (("random", random), ("blocks", stretches), ("regions", apart)):
-            each = evaluate_splits(ranked, means, LEVEL, splits)
-            bounded = np.isfinite(each.thresholds)  # else all views are covered, trivially
-            tested = (~splits).sum(axis=1)[bounded]
-            rows[kind] = {
-                "coverage": float((each.coverages[bounded] * tested).sum() / tested.sum()),
-                "worst": float(each.coverages[bounded].min()),
-                "width": float((each.widths[bounded] * tested).sum() / tested.sum()),
-                "unbounded_splits": int((~bounded).sum()),
-            }
-        rows["flag"] = by_flag(certificate, scores, draw_splits(len(order), size))
+        for kind, splits in kinds.items():
+            each = shifted_coverage(scale, LEVEL, splits)
+            rows[kind] = None if each is None else asdict(each)
+        rows["flag"] = asdict(flagged_coverage(scale, strangeness, LEVEL, random))
         found[name] = rows
     return found
 

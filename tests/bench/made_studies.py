@@ -10,9 +10,15 @@ from functools import cache
 import numpy as np
 
 from splatcert.conformal.calibrate import view_scores
+from splatcert.conformal.maps import tenths_of
 from splatcert.conformal.pooled import native_multiplier
 from splatcert.difficulty.factor import LAMBDA_GRID, shape, shrink, unit_of, view_factor
-from splatcert_bench.studies.counts import RatioCounts, ViewPicture, count_ratios
+from splatcert_bench.studies.counts import (
+    RatioCounts,
+    ViewPicture,
+    count_ratios,
+    count_tenths,
+)
 from splatcert_bench.studies.study import DIRECTIONS, GROUPS, KINDS, MapScores, Prediction, Study
 
 BETAS = tuple(Fraction(n, 20) for n in (1, 2, 4, 6, 8, 10))
@@ -55,7 +61,7 @@ class MadeScene:
 
     @cache  # noqa: B019, a test's scenes live as long as the test
     def study(self) -> Study:
-        maps = {}
+        maps, turn = {}, np.linspace(0, 2 * np.pi, len(self.names), endpoint=False)
         for name, raw in self.raw.items():
             maps[name] = self._map(raw, unit_of(raw.mean(axis=(1, 2))), name)
             maps[f"{name}-pv"] = self._map(raw, None, name)
@@ -74,21 +80,26 @@ class MadeScene:
             facts=self._facts(),
             settings={"resolution": f"{SIZE[1]}x{SIZE[0]}", "iterations": "0", "seed": "0"},
             hashes={"splats": "ab" * 32},
+            centres=np.stack([np.cos(turn), np.sin(turn), 0 * turn], axis=1),
+            strangeness=self.difficulty / self.difficulty.mean(),
         )
 
     @cache  # noqa: B019
     def ratios(self) -> RatioCounts:
-        counted = {}
-        for name in ("gsu", "ensemble", "gsu-pv"):
+        counted, tenths = {}, {}
+        for name in ("gsu", "ensemble", "gsu-pv", "gavis-1", "gavis-64"):
             raw = self.raw[name.removesuffix("-pv")]
             unit = None if name.endswith("-pv") else unit_of(raw.mean(axis=(1, 2)))
-            counted[name] = np.array(
-                [
-                    [count_ratios(r / scaled(u, unit, value)) for value in LAMBDA_GRID]
-                    for r, u in zip(self.residual, raw, strict=True)
-                ]
+            views = [
+                [(r, scaled(u, unit, value)) for value in LAMBDA_GRID]
+                for r, u in zip(self.residual, raw, strict=True)
+            ]
+            tenths[name] = np.array(
+                [[count_tenths((r / s).ravel(), tenths_of(s.ravel())) for r, s in v] for v in views]
             )
-        return RatioCounts(self.study().key, counted)
+            if "gavis" not in name:
+                counted[name] = np.array([[count_ratios(r / s) for r, s in v] for v in views])
+        return RatioCounts(self.study().key, counted, tenths)
 
     def picture(self, view: int) -> ViewPicture:
         render = self.rng.integers(0, 256, (*SIZE, 3)).astype(np.uint8)

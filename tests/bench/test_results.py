@@ -100,7 +100,8 @@ def test_every_table_and_figure_has_its_place_on_the_page():
 def test_page_and_numbers_agree(folder):
     results, times = read_json(folder / "results.json", "results"), read_times(folder)
     assert (folder / "results.md").read_text() == results_page(results, times)
-    results["tables"][3]["rows"][1]["cells"][1]["ours"][0] += 1
+    validity = next(table for table in results["tables"] if table["name"] == "validity")
+    validity["rows"][1]["cells"][1]["ours"][0] += 1
     assert (folder / "results.md").read_text() != results_page(results, times)
 
 

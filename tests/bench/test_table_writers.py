@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from splatcert_bench.site.writers import latex_table, markdown_table
 from splatcert_bench.tables.table import (
     Cell,
     Column,
@@ -18,7 +19,6 @@ from splatcert_bench.tables.table import (
     table_to_plain,
     written,
 )
-from splatcert_bench.tables.text import latex_table, markdown_table
 
 TABLE = Table(
     name="small",

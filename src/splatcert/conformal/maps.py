@@ -190,10 +190,15 @@ def covered_by_tenth(view: ViewMaps, multiplier: float) -> NDArray[np.int64]:
 
     Pixels of equal width share a tenth, so tenths may differ in size: a constant scale has one.
     """
-    ranks = [ceil_rank(view.pixels, Fraction(k, TENTHS)) for k in range(1, TENTHS)]
-    tenth = np.searchsorted(order_statistics(view.scale, ranks), view.scale, side="left")
+    tenth = tenths_of(view.scale)
     inside = tenth[view.ratios() <= multiplier]
     return np.stack([np.bincount(part, minlength=TENTHS) for part in (tenth, inside)], axis=1)
+
+
+def tenths_of(scale: NDArray[np.float64]) -> NDArray[np.intp]:
+    """The tenth of each pixel of a view, 0 to 9, by its scale."""
+    ranks = [ceil_rank(scale.size, Fraction(k, TENTHS)) for k in range(1, TENTHS)]
+    return np.searchsorted(order_statistics(scale, ranks), scale, side="left")
 
 
 def is_covered(inside: int, pixels: int, beta: Fraction) -> bool:

@@ -8,10 +8,10 @@ from fractions import Fraction
 from typing import Any
 
 from splatcert.conformal.levels import in_percent
+from splatcert_bench.site.writers import markdown_table, no_html, plain_cell
 from splatcert_bench.studies.collection import MODEL
 from splatcert_bench.tables.paper import paper_range
 from splatcert_bench.tables.table import Table, table_from_plain, written
-from splatcert_bench.tables.text import markdown_table, no_html, plain_cell
 
 SECTIONS: Sequence[tuple[str, tuple[str, ...]]] = (
     ("What was studied", ("manifest",)),
@@ -19,6 +19,7 @@ SECTIONS: Sequence[tuple[str, tuple[str, ...]]] = (
         "Does calibration control the right event?",
         ("coverage", "validity", "distribution", "curve", "level"),
     ),
+    ("Beyond the guarantee", ("shift", "flags", "tenths")),
     (
         "Width at matched coverage",
         ("panel-a", "saving", "panel-a-all", "paired", "per-scene-main"),

@@ -25,13 +25,13 @@ from splatcert.storage.whole import ArtefactError, output_folder, replacing, wri
 from splatcert_bench.site.charts import CHARTS, Chart
 from splatcert_bench.site.page import results_page
 from splatcert_bench.site.panels import PANELS, Panel
+from splatcert_bench.site.writers import latex_table, markdown_table
 from splatcert_bench.statistics.evidence import Protocol
 from splatcert_bench.studies.collection import BenchStudies, read_studies, too_small
 from splatcert_bench.studies.counts import RatioCounts, ViewPicture
 from splatcert_bench.studies.study import Study
 from splatcert_bench.tables.registry import TABLES, TIMES
 from splatcert_bench.tables.table import Table, file_name, table_from_plain, table_to_plain
-from splatcert_bench.tables.text import latex_table, markdown_table
 
 FORMAT, TIMES_FORMAT, VERSION = "splatcert results", "splatcert times", 1
 RESULTS, TIMES_FILE = "results.json", "times.json"

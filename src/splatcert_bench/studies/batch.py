@@ -8,7 +8,7 @@ each of them (eq:baseline-normalization). The batch is hashed before any label i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,7 @@ MODEL, ENSEMBLE_MEAN = "model", "ensemble-mean"
 class Shown:
     """One held-out view, rendered."""
 
+    camera: Camera
     centre: Tensor
     """[H, W, 3], in [0, 1]."""
     maps: Mapping[str, Tensor]
@@ -90,7 +91,7 @@ def _show(view: QueryView, fitted: Fitted, baselines: Mapping[str, Baseline]) ->
         maps[name] = _checked(name, view, baseline.map(view.camera).cpu())
     # Exactly the mean that certificates divide the field by.
     means = means_of(maps) | {FIELD: query.field_mean}
-    return Shown(query.center.cpu(), maps, means, query.descriptor)
+    return Shown(view.camera, query.center.cpu(), maps, means, query.descriptor)
 
 
 def means_of(maps: Mapping[str, Tensor]) -> dict[str, float]:
@@ -126,7 +127,7 @@ def around_ensemble_mean(scene: Scene, batch: Batch, ensemble: Ensemble) -> Batc
             FIELD: shrunk(shown.maps[FIELD], size),
             ENSEMBLE: moments.deviation.clamp(min=EPSILON0),
         }
-        views[view.name] = Shown(moments.mean, maps, means_of(maps), shown.descriptor)
+        views[view.name] = replace(shown, centre=moments.mean, maps=maps, means=means_of(maps))
     return Batch(ENSEMBLE_MEAN, views, {name: batch.readings[name] for name in (FIELD, ENSEMBLE)})
 
 

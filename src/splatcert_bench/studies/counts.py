@@ -9,12 +9,13 @@ still conformal, with a threshold at most 0.3% above the exact one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from splatcert.conformal.maps import TENTHS
 from splatcert.difficulty.factor import LAMBDA_GRID
 from splatcert.errors import InputError
 from splatcert.storage.arrays import UNUSABLE, read_archive, unusable, write_archive
@@ -28,6 +29,9 @@ LOWEST, HIGHEST = -12, 10
 BINS = (HIGHEST - LOWEST) * STEPS + 2
 EDGES = np.append(2.0 ** (LOWEST + np.arange(BINS - 1) / STEPS), np.inf)
 """Upper edge of each bin, [BINS]; a ratio x is in the first bin with x <= edge."""
+COARSER = 8
+TENTH_EDGES = np.append(EDGES[:-1:COARSER], np.inf)
+"""Upper edges of the coarser bins, 32 steps per octave, in which tenths of a view are counted."""
 MAX_BYTES = 1 << 31
 """Largest archive that is unpacked; a view takes a quarter of a megabyte per map."""
 Counts = NDArray[np.uint32]
@@ -39,17 +43,28 @@ def count_ratios(ratios: ArrayLike) -> Counts:
     return np.bincount(bins, minlength=BINS).astype(np.uint32)
 
 
+def count_tenths(ratios: ArrayLike, tenths: NDArray[np.intp]) -> Counts:
+    """Pixels of one view in each tenth and coarser bin, [10, coarser bins]."""
+    bins = np.searchsorted(TENTH_EDGES, np.asarray(ratios, dtype=np.float64), side="left")
+    size = len(TENTH_EDGES)
+    counts = np.bincount(tenths * size + bins, minlength=TENTHS * size)
+    return counts.reshape(TENTHS, size).astype(np.uint32)
+
+
 @dataclass(frozen=True, eq=False)
 class RatioCounts:
     """Counts by name of the map, [V, lambdas, BINS] each, for the study of the same key."""
 
     study: str
     maps: Mapping[str, Counts]
+    tenths: Mapping[str, Counts] = field(default_factory=dict)
+    """Counts by tenth of the half-width, [V, lambdas, 10, coarser bins] each."""
 
     def save(self, path: Path) -> None:
         """Write the archive, whole or not at all."""
         head = {"format": np.array(f"{FORMAT} {VERSION}"), "study": np.array(self.study)}
         arrays = {f"map.{name}": counts for name, counts in sorted(self.maps.items())}
+        arrays |= {f"tenth.{name}": counts for name, counts in sorted(self.tenths.items())}
         write_archive(path, head | arrays, compressed=True)
 
     @classmethod
@@ -59,13 +74,20 @@ class RatioCounts:
         try:
             if str(arrays["format"]) != f"{FORMAT} {VERSION}":
                 raise ArtefactError(f"it is {str(arrays['format'])!r}")
-            maps = {n.removeprefix("map."): a for n, a in arrays.items() if n.startswith("map.")}
-            shape = len(LAMBDA_GRID), BINS
-            if any(a.dtype.kind != "u" or a.shape[1:] != shape for a in maps.values()):
-                raise ArtefactError(f"counts must be integers, [V, {shape[0]}, {BINS}]")
+            maps, tenths = (
+                {n.removeprefix(kind): a for n, a in arrays.items() if n.startswith(kind)}
+                for kind in ("map.", "tenth.")
+            )
+            lambdas = len(LAMBDA_GRID)
+            for found, shape in (
+                (maps, (lambdas, BINS)),
+                (tenths, (lambdas, TENTHS, len(TENTH_EDGES))),
+            ):
+                if any(a.dtype.kind != "u" or a.shape[1:] != shape for a in found.values()):
+                    raise ArtefactError(f"counts must be integers, [V, {str(shape)[1:-1]}]")
             if any(not a.any(axis=2).all() for a in maps.values()):
                 raise ArtefactError("a view has no pixels")
-            return cls(str(arrays["study"]), maps)
+            return cls(str(arrays["study"]), maps, tenths)
         except UNUSABLE as error:
             raise unusable(path, "ratios", error) from error
 

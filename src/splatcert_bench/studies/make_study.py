@@ -14,10 +14,12 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from splatcert import __version__
 from splatcert.certificate.certificate import Certificate
 from splatcert.certificate.hashes import joint_hash
+from splatcert.certificate.sights import calibration_sights
 from splatcert.conformal.levels import parse_level
 from splatcert.conformal.splits import calibration_size
 from splatcert.deploy import load_certificate
@@ -93,7 +95,8 @@ def make_study(model: Model) -> None:
         study = assemble(model, certificate, scored, batch, facts)
         study = replace(study, hashes={**study.hashes, "scales": fixed[batch.centre]})
         save_study(study, model.raw_study / f"{study.key}.npz")
-        RatioCounts(study.key, scored.counts).save(model.raw_study / f"{study.key}.ratios.npz")
+        counts = RatioCounts(study.key, scored.counts, scored.tenths)
+        counts.save(model.raw_study / f"{study.key}.ratios.npz")
         if batch is batches[0]:
             save_pictures(model.raw_study, study, batch, labelled)
 
@@ -175,7 +178,20 @@ def assemble(
             "held-out photos": joint_hash(view.image for view in calibration),
             "poses": joint_hash(view.pose for view in (*record.training, *calibration)),
         },
+        centres=np.array([batch.views[name].camera.centre for name in scored.names]),
+        strangeness=strangeness_of(certificate, scored.names),
     )
+
+
+def strangeness_of(certificate: Certificate, names: Sequence[str]) -> NDArray[np.float64]:
+    """How strange the certificate's flag finds each held-out camera, [V]."""
+    calibration, limit = certificate.record.calibration, certificate.record.strangeness
+    if limit is None:
+        return np.empty(0)
+    sights = calibration_sights(calibration, certificate.views)
+    scores = limit.units.scores(sights, certificate.poses)
+    found = dict(zip((view.name for view in calibration), scores, strict=True))
+    return np.array([found[name] for name in names])
 
 
 def _size(batch: Batch) -> tuple[int, int]:

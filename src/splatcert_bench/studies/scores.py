@@ -11,20 +11,23 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from splatcert.conformal.maps import rgb_residual, view_maps
+from splatcert.conformal.maps import TENTHS, rgb_residual, tenths_of, view_maps
 from splatcert.conformal.pooled import native_multiplier
 from splatcert.conformal.ranks import ceil_rank, order_statistics, rank_correlation
 from splatcert.difficulty.factor import LAMBDA_GRID, shrink
 from splatcert.scene.roles import EvaluationView, require_labels
 from splatcert_bench.baselines.baseline import Reading
+from splatcert_bench.statistics.compared_scales import WIDE_SHAPE
 from splatcert_bench.statistics.ranking import ause
 from splatcert_bench.studies.batch import FIELD, Batch, Shown, shrunk
-from splatcert_bench.studies.counts import BINS, count_ratios
+from splatcert_bench.studies.counts import BINS, TENTH_EDGES, count_ratios, count_tenths
 from splatcert_bench.studies.study import SHAPE, MapScores
 
 Array = NDArray[np.float64]
 PER_VIEW = "-pv"
 """Suffix of maps that are normalised within each view."""
+SHAPES = (SHAPE, WIDE_SHAPE)
+"""Maps normalised within each view that are our own shape."""
 COUNTED = (SHAPE, FIELD, "ensemble")
 """Maps whose ratios are counted, for pooled calibration and the coverage curve."""
 
@@ -73,6 +76,8 @@ class Scored:
     maps: Mapping[str, MapScores]
     counts: Mapping[str, NDArray[np.uint32]]
     """Ratio counts of the maps in COUNTED, [V, lambdas, BINS]."""
+    tenths: Mapping[str, NDArray[np.uint32]]
+    """The same by tenths of the half-width, of the maps that tables compare."""
 
 
 def score_batch(
@@ -100,6 +105,7 @@ def score_batch(
             for name, table in tables.items()
         },
         counts={name: tables[name].counts for name in COUNTED if name in tables},
+        tenths={name: table.tenths for name, table in tables.items() if table.tenths.size},
     )
 
 
@@ -129,10 +135,12 @@ class _Table:
     spearman: Array
     native: NDArray[np.int64]
     counts: NDArray[np.uint32]
+    tenths: NDArray[np.uint32]
 
     @classmethod
     def empty(cls, name: str, views: int, betas: Sequence[Fraction]) -> _Table:
         bins = BINS if name in COUNTED else 0
+        steps = len(TENTH_EDGES) if name in SHAPES or not name.endswith(PER_VIEW) else 0
         return cls(
             name=name,
             values=np.full((views, len(betas), len(LAMBDA_GRID)), np.nan),
@@ -141,6 +149,7 @@ class _Table:
             spearman=np.full(views, np.nan),
             native=np.zeros((views, len(betas)), dtype=np.int64),
             counts=np.zeros((views, len(LAMBDA_GRID), bins), dtype=np.uint32),
+            tenths=np.zeros((views, len(LAMBDA_GRID), TENTHS, steps), dtype=np.uint32),
         )
 
     def fill(
@@ -159,13 +168,16 @@ class _Table:
         plain, residual = label.counted(raw.numpy()), label.counted(label.residual)
         for at, weight in enumerate(LAMBDA_GRID):
             # Fully shrunk, every map is the constant one, whose ratios are the residuals.
-            ratios = residual
+            ratios, tenth = residual, np.zeros(residual.size, dtype=np.intp)
             if weight:
                 scale = shrink(raw, own, weight).numpy()
-                ratios = view_maps(label.residual, scale, label.mask).ratios()
+                maps = view_maps(label.residual, scale, label.mask)
+                ratios, tenth = maps.ratios(), tenths_of(maps.scale)
             self.values[row, :, at] = order_statistics(ratios, ranks)
             if self.counts.shape[2]:
                 self.counts[row, at] = count_ratios(ratios)
+            if self.tenths.size:
+                self.tenths[row, at] = count_tenths(ratios, tenth)
         self.means[row] = plain.mean() / own
         if not per_view:
             self.ause[row] = ause(residual, plain)

@@ -56,6 +56,10 @@ RANGES = {
     "native": (0, 2**40),
 }
 """Allowed values: the mean of a positive map is positive, and everything is bounded."""
+PLAIN = ("pixels", "psnr", "field_means", "centres", "strangeness")
+"""Arrays about the views themselves, whatever the map."""
+MAY_BE_UNKNOWN = ("ause", "spearman", "native", "centres", "strangeness")
+"""Arrays that may be empty where there are views."""
 Reading = Literal["", "gaussian", "residual"]
 Array = NDArray[np.float64]
 
@@ -134,6 +138,10 @@ class Study:
     """Resolution, iterations, seed, members, version and more, for the reader."""
     hashes: Mapping[str, str]
     """SHA-256 of splats, photos, poses, predictors, by name."""
+    centres: Array = field(default_factory=lambda: np.empty((0, 3)))
+    """Places of the cameras, [V, 3]; empty if unknown."""
+    strangeness: Array = field(default_factory=lambda: np.empty(0))
+    """How unlike the training cameras each camera is, [V], as the flag has it; empty if unknown."""
 
     def __post_init__(self) -> None:
         if SHAPE not in self.maps:
@@ -192,7 +200,8 @@ class Study:
             ("map", "native"): (views, betas),
             ("prediction", "scores"): (views, betas),
         }
-        listed = [(n, (views,), getattr(self, n)) for n in ("pixels", "psnr", "field_means")]
+        shapes[("", "centres")] = (views, 3)
+        listed = [(n, shapes.get(("", n), (views,)), getattr(self, n)) for n in PLAIN]
         for kind, holders in (("map", self.maps), ("prediction", self.predictions)):
             for name, holder in sorted(holders.items()):
                 for entry in arrays_of(type(holder)):
@@ -203,11 +212,9 @@ class Study:
 
 def _may_be_unknown(name: str) -> bool:
     """Whether an array may be empty where there are views."""
-    kind, _, rest = name.partition(".")
-    entry = rest.rpartition(".")[2]
-    return entry in ("ause", "spearman", "native") or (
-        kind == "prediction" and entry in ("scores", "means")
-    )
+    entry = name.rpartition(".")[2]
+    measured = name.startswith("prediction.") and entry in ("scores", "means")
+    return measured or entry in MAY_BE_UNKNOWN
 
 
 def arrays_of(kind: type[MapScores] | type[Prediction]) -> list[str]:

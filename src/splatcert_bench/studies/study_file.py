@@ -110,6 +110,7 @@ def _study(header: dict[str, Any], arrays: Arrays) -> Study:
         facts={name: float(value) for name, value in header["facts"].items()},
         settings={name: str(value) for name, value in header["settings"].items()},
         hashes={name: str(value) for name, value in header["hashes"].items()},
+        **{name: arrays[name] for name in ("centres", "strangeness") if name in arrays},
     )
 
 

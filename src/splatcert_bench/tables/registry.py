@@ -6,13 +6,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from splatcert_bench.studies.collection import BenchStudies
-from splatcert_bench.tables import cost, coverage, factors, protocol, theory, transfer, width
+from splatcert_bench.tables import cost, coverage, factors, protocol, shift, theory, transfer, width
 from splatcert_bench.tables.table import Table
 
 TABLES: Mapping[str, Callable[[BenchStudies], Table]] = {
     "manifest": protocol.manifest,
     "validity": coverage.validity,
     "curve": coverage.curve,
+    "shift": shift.shift,
+    "flags": shift.flags,
+    "tenths": shift.tenths,
     "panel-a": width.panel_a,
     "panel-a-all": width.panel_a_all,
     "paired": width.paired,
