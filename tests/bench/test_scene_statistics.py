@@ -31,13 +31,25 @@ def test_comparison_counts_scenes_that_differ():
     assert (found.wins, found.scenes) == (2, 3)
     assert found.gap.value == pytest.approx(0.5)
     assert found.p == 1.0
-    assert compare([1.0], [1.0]).p == 1.0
+    assert compare([1.0] * 4, [1.0] * 4).p == 1.0
 
 
-def test_interval_of_two_scenes_is_the_two_scenes():
-    """A quarter of the resamples is (a, a), a quarter (b, b): both ends are beyond 2.5%."""
-    mean = mean_over_scenes([0.0, 10.0])
-    assert (mean.value, mean.low, mean.high, mean.scenes) == (5.0, 0.0, 10.0, 2)
+def test_fewer_than_four_scenes_have_no_interval_and_no_test():
+    mean = mean_over_scenes([0.0, 10.0, 5.0])
+    assert (mean.value, mean.low, mean.high, mean.scenes) == (5.0, None, None, 3)
+    found = compare([3.0, 2.0, 5.0], [1.0, 1.0, 4.0])
+    assert (found.wins, found.scenes, found.p) == (3, 3, None) and not found.is_shown
+
+
+def test_interval_of_two_values_is_the_two_values():
+    """One resample of 16 takes the smaller value alone: its share is beyond 2.5%."""
+    mean = mean_over_scenes([0.0, 0.0, 10.0, 10.0])
+    assert (mean.value, mean.low, mean.high, mean.scenes) == (5.0, 0.0, 10.0, 4)
+
+
+def test_an_advantage_is_shown_only_if_the_interval_excludes_none():
+    assert compare([3.0, 2.0, 5.0, 4.0], [1.0, 1.0, 4.0, 1.0]).is_shown
+    assert not compare([3.0, 2.0, 5.0, 1.0], [1.0, 2.0, 4.0, 2.0]).is_shown
 
 
 def test_interval_is_the_same_every_time_and_narrows_with_scenes():

@@ -31,6 +31,8 @@ from splatcert_bench.studies.study import Prediction, Study
 
 Array = NDArray[np.float64]
 MAGNITUDE = "magnitude"
+UNLEARNED = "unlearned"
+"""Magnitude and shape of the residual field, each with its own shrinkage: nothing is learned."""
 WIDE = "wide"
 """Ours with wide holes, where a study has their map."""
 
@@ -130,13 +132,22 @@ class Evidence:
         level = self.protocol.beta if beta is None else beta
         if method in FACTORED:
             return FACTORED[method](study, self.prediction(study), level)
+        if method == UNLEARNED:
+            return product(study, *self.shrinkages(study), level)
         chosen = self.choice(method, study)
         return candidate(study, chosen.map, chosen.weight, level)
 
     def choice(self, method: str, study: Study) -> Choice:
         """The map and shrinkage chosen for a method on a target."""
-        sources = [self.sources[s] for s in self.prediction(study).sources if s in self.sources]
-        return choose(sources, variants(study, method), self.protocol)
+        return choose(self.sources_of(study), variants(study, method), self.protocol)
+
+    def shrinkages(self, study: Study) -> tuple[Fraction, Fraction]:
+        """Shrinkages of magnitude and shape, chosen for a target without learning."""
+        return choose_product(tuple(self.sources_of(study)), self.protocol)
+
+    def sources_of(self, study: Study) -> list[Study]:
+        """The source scenes of a target that choices are made on."""
+        return [self.sources[s] for s in self.prediction(study).sources if s in self.sources]
 
     def outcome(self, method: str, study: Study, at: At = AS_PROTOCOL) -> SplitEstimate:
         """Coverage and width of a scale over repeated splits."""
@@ -185,6 +196,11 @@ def candidate(study: Study, name: str, weight: Fraction, beta: Fraction) -> Scal
     return scales.map_scale(study, name, weight, beta)
 
 
+def product(study: Study, lambda_a: Fraction, lambda_b: Fraction, beta: Fraction) -> Scale:
+    """The field's own magnitude on its shape."""
+    return scales.factor_scale(study, scales.magnitudes(study, lambda_a), lambda_b, beta)
+
+
 def evaluate(scale: Scale, protocol: Protocol, alpha: Fraction, calibration: int) -> SplitEstimate:
     """A scale on the protocol's splits."""
     if calibration < views_needed(alpha):
@@ -213,6 +229,18 @@ def choose(sources: Sequence[Study], names: Sequence[str], protocol: Protocol) -
     return min(tried, key=lambda choice: choice.width)
 
 
+@lru_cache(maxsize=256)
+def choose_product(sources: tuple[Study, ...], protocol: Protocol) -> tuple[Fraction, Fraction]:
+    """Shrinkages of magnitude and shape with the least mean relative width on source scenes."""
+    if not sources:
+        raise MissingError("there is no source scene to choose shrinkages on")
+
+    def width(pair: tuple[Fraction, Fraction]) -> float:
+        return float(np.mean([_product_width(study, *pair, protocol) for study in sources]))
+
+    return min(((a, b) for a in LAMBDA_GRID for b in LAMBDA_GRID), key=width)
+
+
 def pool_width(studies: Sequence[Study], name: str, weight: Fraction, protocol: Protocol) -> float:
     """Mean over scenes of a map's width relative to the constant scale's."""
     return float(np.mean([_relative_width(study, name, weight, protocol) for study in studies]))
@@ -223,11 +251,19 @@ _splits = lru_cache(maxsize=64)(draw_splits)
 
 @lru_cache(maxsize=1 << 14)
 def _relative_width(study: Study, name: str, weight: Fraction, protocol: Protocol) -> float:
+    return _against_constant(study, candidate(study, name, weight, protocol.beta), protocol)
+
+
+@lru_cache(maxsize=1 << 14)
+def _product_width(
+    study: Study, lambda_a: Fraction, lambda_b: Fraction, protocol: Protocol
+) -> float:
+    return _against_constant(study, product(study, lambda_a, lambda_b, protocol.beta), protocol)
+
+
+def _against_constant(study: Study, scale: Scale, protocol: Protocol) -> float:
     size = calibration_size(len(study))
-    forms = (
-        candidate(study, name, weight, protocol.beta),
-        scales.constant_scale(study, protocol.beta),
-    )
+    forms = (scale, scales.constant_scale(study, protocol.beta))
     widths = [evaluate(form, protocol, protocol.alpha, size).mean_width for form in forms]
     return widths[0] / widths[1]
 

@@ -16,6 +16,8 @@ from splatcert.errors import InputError
 
 RESAMPLES = 10_000
 LEVEL = 0.95
+FEWEST = 4
+"""Scenes below which there is no interval and no test."""
 
 
 class SceneError(InputError):
@@ -27,8 +29,9 @@ class Mean:
     """A mean over scenes with its bootstrap interval."""
 
     value: float
-    low: float
-    high: float
+    low: float | None
+    """None, as the upper end, with too few scenes to resample."""
+    high: float | None
     scenes: int
 
 
@@ -40,13 +43,23 @@ class Comparison:
     wins: int
     scenes: int
     """Scenes with any difference, as the sign test counts them."""
-    p: float
-    """Exact two-sided sign test; 1 if no scene differs."""
+    p: float | None
+    """Exact two-sided sign test; 1 if no scene differs, None with too few scenes."""
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the left side is better beyond chance: the whole interval is above zero."""
+        return self.gap.low is not None and self.gap.low > 0
 
 
 def mean_over_scenes(values: ArrayLike, resamples: int = RESAMPLES, seed: int = 0) -> Mean:
-    """Mean of one number per scene, with the 95% percentile interval of resampled scenes."""
+    """Mean of one number per scene, with the 95% percentile interval of resampled scenes.
+
+    Fewer than four scenes have no interval.
+    """
     known = _numbers(values)
+    if known.size < FEWEST:
+        return Mean(float(known.mean()), None, None, known.size)
     low, high = np.quantile(_resampled_means(known, resamples, seed), _tails())
     return Mean(float(known.mean()), float(low), float(high), known.size)
 
@@ -58,7 +71,8 @@ def compare(ours: ArrayLike, theirs: ArrayLike, resamples: int = RESAMPLES) -> C
         raise SceneError(f"{left.size} scenes cannot be paired with {right.size}")
     gaps = left - right
     wins, differ = int((gaps > 0).sum()), int((gaps != 0).sum())
-    return Comparison(mean_over_scenes(gaps, resamples), wins, differ, sign_test(wins, differ))
+    p = sign_test(wins, differ) if gaps.size >= FEWEST else None
+    return Comparison(mean_over_scenes(gaps, resamples), wins, differ, p)
 
 
 def sign_test(wins: int, scenes: int) -> float:

@@ -20,6 +20,7 @@ LABELS = {
     "ensemble": "Ensemble standard deviation",
     "shape": "Within-view shape b̃ only",
     "magnitude": "Raw-field magnitude b̄ only",
+    "unlearned": "Field b̄ × b̃, no learning",
     "a": "Learned view factor a only",
     "full": "Ours, a × b̃",
     "wide": "Ours with wide holes, a × b̃",
@@ -62,6 +63,11 @@ def mean_of(evidence: Evidence, values: NDArray[np.float64]) -> Mean:
 def wins(comparison: Comparison) -> str:
     """Number of scenes won, out of those that differ."""
     return f"{comparison.wins}/{comparison.scenes}"
+
+
+def sign_words(comparison: Comparison) -> str:
+    """The sign test as part of a sentence."""
+    return "too few scenes" if comparison.p is None else f"p = {comparison.p:.4f}"
 
 
 def won_of(won: Figure | None, of: Figure | None) -> Figure | None:

@@ -11,6 +11,7 @@ from splatcert.difficulty.factor import LAMBDA_GRID
 from splatcert_bench.statistics import compared_scales as scales
 from splatcert_bench.statistics.evidence import (
     MAGNITUDE,
+    UNLEARNED,
     WIDE,
     Choice,
     Evidence,
@@ -25,10 +26,14 @@ from splatcert_bench.tables.cells import BASELINES, SAVING, cell, label, of_scen
 from splatcert_bench.tables.paper import paper, paper_text
 from splatcert_bench.tables.table import Column, Row, Table
 
+ON_SHAPE = ("shape", UNLEARNED, "full")
+"""Scales that rank pixels as the residual field does."""
+
 
 def ablation(bench: BenchStudies) -> Table:
     """What the view factor, the shape and their separation are worth (tab:ablation)."""
-    methods = ("shape", MAGNITUDE, "a", "gsu", "full", *bench.main.somewhere(WIDE), "oracle")
+    wide = bench.main.somewhere(WIDE)
+    methods = ("shape", MAGNITUDE, "a", "gsu", UNLEARNED, "full", *wide, "oracle")
     evidence = bench.main.having(*methods)
     ranks = {"a": _factor_ranks(evidence, "a"), MAGNITUDE: _factor_ranks(evidence, MAGNITUDE)}
     published = {"a": "learned", MAGNITUDE: "magnitude"}
@@ -57,7 +62,7 @@ def ablation(bench: BenchStudies) -> Table:
 
 def ranking(bench: BenchStudies) -> Table:
     """Ranking within views against width; the view factor changes only the second."""
-    methods = bench.main.somewhere("gavis", "ensemble", "gsu", "shape", "full")
+    methods = bench.main.somewhere("gavis", "ensemble", "gsu", UNLEARNED, "shape", "full")
     evidence = bench.main.having(*methods)
     rows = []
     for method in methods:
@@ -128,7 +133,7 @@ def _ranking(evidence: Evidence, method: str, entry: str) -> float:
     """Mean of AUSE or Spearman over views, then scenes."""
     means = []
     for study in evidence.studies:
-        name = SHAPE if method in ("shape", "full") else evidence.choice(method, study).map
+        name = SHAPE if method in ON_SHAPE else evidence.choice(method, study).map
         values = getattr(study.map(name), entry)
         if not values.size:
             raise MissingError(f"scene {study.scene}: {entry} of {name} was not measured")

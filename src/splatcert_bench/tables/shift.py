@@ -10,7 +10,7 @@ from splatcert.conformal.maps import TENTHS
 from splatcert.conformal.splits import calibration_size, draw_splits, split_thresholds
 from splatcert.difficulty.factor import LAMBDA_GRID
 from splatcert_bench.statistics import compared_scales as scales
-from splatcert_bench.statistics.evidence import WIDE, Evidence, MissingError
+from splatcert_bench.statistics.evidence import UNLEARNED, WIDE, Evidence, MissingError
 from splatcert_bench.statistics.shift import (
     FlaggedCoverage,
     ShiftedCoverage,
@@ -32,7 +32,7 @@ NEITHER = [cell(None), cell(None)]
 
 def shift(bench: BenchStudies) -> Table:
     """Coverage after calibration on one stretch, or on all regions but one."""
-    methods = ("constant", *bench.main.somewhere(*BASELINES, *OURS))
+    methods = ("constant", *bench.main.somewhere(*BASELINES, UNLEARNED, *OURS))
     evidence = bench.main.having(*methods)
     placed = all(study.centres.size for study in evidence.studies)
     rows = []
@@ -89,7 +89,7 @@ def flags(bench: BenchStudies) -> Table:
 
 def tenths(bench: BenchStudies) -> Table:
     """Coverage by tenths of the predicted half-width within views."""
-    methods = [m for m in (*BASELINES, *OURS) if _with_tenths(bench, m).studies]
+    methods = [m for m in (*BASELINES, UNLEARNED, *OURS) if _with_tenths(bench, m).studies]
     if not methods:
         raise MissingError("no study counted pixels by tenths of the half-width")
     evidence = bench.main.where(
@@ -169,6 +169,9 @@ def _form(evidence: Evidence, method: str, study: Study) -> tuple[str, int, Arra
         prediction = evidence.prediction(study)
         name = SHAPE if method == "full" else scales.WIDE_SHAPE
         return name, LAMBDA_GRID.index(prediction.lambda_b), scales.view_factors(prediction)
+    if method == UNLEARNED:
+        lambda_a, lambda_b = evidence.shrinkages(study)
+        return SHAPE, LAMBDA_GRID.index(lambda_b), scales.magnitudes(study, lambda_a)
     choice = evidence.choice(method, study)
     return choice.map, LAMBDA_GRID.index(choice.weight), np.ones(len(study))
 

@@ -24,6 +24,7 @@ from splatcert_bench.tables.cells import (
     mean_row,
     saving_cell,
     saving_rows,
+    sign_words,
     wins,
     won_of,
 )
@@ -93,7 +94,7 @@ def per_scene(bench: BenchStudies) -> Table:
         rows=tuple(rows),
         notes=(
             f"{STRICT} The full scale beats the constant one on {wins(found)} scenes, exact "
-            f"two-sided sign test p = {found.p:.4f}.",
+            f"two-sided sign test: {sign_words(found)}.",
         ),
     )
 
@@ -198,7 +199,7 @@ def _pool_row(evidence: Evidence, text: str, published: str, source: str) -> Row
         known["full"] = paper_text("mixed", "saving")
     won = [_published(source, published, name) for name in ("wins", "scenes")]
     against_constant = compare(evidence.savings("full"), np.zeros(len(evidence.studies)))
-    beats = f"{wins(against_constant)}, p = {against_constant.p:.4f}"
+    beats = f"{wins(against_constant)}, {sign_words(against_constant)}"
     compared: tuple[Cell, ...] = tuple(cell(None, known[name]) for name in ("ensemble", "gap"))
     compared += cell(None), cell(None, known["p"])
     if evidence.somewhere("ensemble"):

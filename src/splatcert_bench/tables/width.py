@@ -6,8 +6,8 @@ from __future__ import annotations
 from functools import partial
 
 from splatcert_bench.statistics.compared_scales import HOLES
-from splatcert_bench.statistics.evidence import Evidence, MissingError
-from splatcert_bench.statistics.scenes import compare
+from splatcert_bench.statistics.evidence import UNLEARNED, Evidence, MissingError
+from splatcert_bench.statistics.scenes import FEWEST, compare
 from splatcert_bench.studies.collection import BenchStudies
 from splatcert_bench.tables.cells import (
     BASELINES,
@@ -19,6 +19,7 @@ from splatcert_bench.tables.cells import (
     cell,
     known_savings,
     label,
+    listed,
     mean_cell,
     mean_row,
     of_scenes,
@@ -32,6 +33,7 @@ from splatcert_bench.tables.paper import paper, paper_text
 from splatcert_bench.tables.table import Cell, Column, Figure, Row, Table
 
 _COMPARED = ("gap", "p", "wins", "scenes")
+ONE_MODEL = ("constant", "gsu", "gavis", UNLEARNED, "full")
 MATCHED = "Same centre, same calibration views, same View-CP layer; only the scale map changes."
 CHOSEN = (
     "Shrinkages, and GAVIS's κ, are chosen by width on the source scenes of each target's "
@@ -56,11 +58,13 @@ def panel_a_all(bench: BenchStudies) -> Table:
 
 def paired(bench: BenchStudies) -> Table:
     """Our scale against each of the others, scene by scene."""
-    rows = []
+    rows, unshown = [], []
     for method in [m for m in _methods(bench.main) if m != "full"]:
         both = bench.main.having("full", method)
         savings = both.savings("full"), both.savings(method)
         found = compare(*savings, resamples=both.protocol.resamples)
+        if method != "oracle" and not found.is_shown:
+            unshown.append(label(method))
         known = f"full-{method}" if method in ("gsu", "ensemble") else ""
         gap, p, *won = (paper_text(known, n) if known else None for n in _COMPARED)
         cells = mean_cell(found.gap, gap), cell(wins(found), won_of(*won)), cell(found.p, p)
@@ -73,7 +77,9 @@ def paired(bench: BenchStudies) -> Table:
         rows=tuple(rows),
         notes=(
             "Each row uses all scenes that have both scales. Gap in points of saving, with a 95% "
-            "bootstrap interval over scenes; exact two-sided sign test.",
+            "bootstrap interval over scenes; exact two-sided sign test. Neither exists below "
+            f"{FEWEST} scenes.",
+            *([f"No demonstrated advantage over: {listed(unshown)}."] if unshown else []),
         ),
     )
 
@@ -81,7 +87,7 @@ def paired(bench: BenchStudies) -> Table:
 def per_scene_main(bench: BenchStudies) -> Table:
     """Savings scene by scene, with the two paired differences (tab:per-scene-main)."""
     main, name = bench.main, "tab:per-scene-main"
-    methods = main.somewhere(*BASELINES, "full", "oracle")
+    methods = main.somewhere(*BASELINES, UNLEARNED, "full", "oracle")
     pairs = [("full", m) for m in ("gsu", "ensemble") if m in methods]
     columns = [Column(label(m), "%") for m in methods]
     columns += [Column(f"Ours \N{MINUS SIGN} {label(m)}", "points") for _, m in pairs]
@@ -138,7 +144,7 @@ def _panel(bench: BenchStudies, name: str, methods: list[str], title: str) -> Ta
 
 def _methods(main: Evidence) -> list[str]:
     """Every baseline that a scene has, and users' maps that all scenes with those have."""
-    known = main.somewhere("constant", *BASELINES, "full", "oracle")
+    known = main.somewhere("constant", *BASELINES, UNLEARNED, "full", "oracle")
     matched = main.having(*known).studies
     own = set.intersection(*(set(study.maps) for study in matched)) - {*BASELINES, HOLES}
     mine = sorted(m for m in own if not m.endswith("-pv") and not m.startswith("gavis-"))
@@ -149,7 +155,7 @@ def _models(evidence: Evidence, method: str) -> Cell:
     known = [paper("tab:panel-a", method, name) for name in ("models", "passes")]
     published = Figure(f"{known[0].value} / {known[1].value}") if known[0] and known[1] else None
     if method != "ensemble":
-        return cell("1 / 1" if method in ("constant", "gsu", "gavis", "full") else None, published)
+        return cell("1 / 1" if method in ONE_MODEL else None, published)
     members = {study.settings.get("members", "M") for study in evidence.studies}
     count = "–".join(sorted(members, key=lambda text: (len(text), text)))
     return cell(f"{count} / {count}", published)
