@@ -170,8 +170,9 @@ def open_capture(
         resolution: Longest side in pixels, or a factor. Default: as the model was trained.
         background: Colour behind the splats. Default: the model's, the capture's, or black.
         backend: Renderer that checks the model against a few training photos.
-        sparse: N for the COLMAP model `sparse/N`. Default: the one with the most photos.
-        skip_missing: Leave poses out whose photo is missing.
+        sparse: N for the COLMAP model `sparse/N`. Default: the one the run was trained on, else the
+            one with the most photos.
+        skip_missing: Leave poses out whose photo is missing. Default: as the run did.
 
     Held-out photos that the model was trained on are refused.
     """
@@ -181,8 +182,8 @@ def open_capture(
         data,
         images=images,
         resolution=resolution or account.long_side,
-        sparse=sparse,
-        skip_missing=skip_missing,
+        sparse=account.sparse if sparse is None else sparse,
+        skip_missing=skip_missing or account.skip_missing,
     )
     scene, unseen_by = split_unseen(photographs, holdout, account)
     why, colour = chosen_background(background, account.background, path, scene)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -47,6 +48,17 @@ def test_every_benchmark_can_be_imported():
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_every_script_finds_what_it_imports_from_us():
+    """Also where a package that it needs, such as a fuzzer, is not installed."""
+    for script in (*SCRIPTS, *sorted((ROOT / "tools").rglob("*.py"))):
+        for node in ast.walk(ast.parse(script.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("splatcert"):
+                module = import_module(node.module)
+                for name in (alias.name for alias in node.names):
+                    known = hasattr(module, name) or find_spec(f"{node.module}.{name}")
+                    assert known, f"{script}: there is no {node.module}.{name}"
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)

@@ -14,11 +14,13 @@ import pytest
 
 import splatcert as sc
 from certified_capture import HELD_OUT, made_capture, made_model, made_truth
+from certified_capture import NAMES as NAMED
 from splatcert.capture import Capture
 from splatcert.certificate.certificate import CertificateError
 from splatcert.certificate.family import read_family
 from splatcert.certificate.hashes import seal_of
 from splatcert.conformal.family_conformal import FamilyError, member_threshold
+from splatcert.conformal.path_conformal import PathError, stretch_score
 from splatcert.conformal.ranks import order_statistic, outer_rank
 from splatcert.families.candidates import member_name
 from splatcert.refusals import WrongModelError
@@ -109,6 +111,13 @@ def test_members_of_one_model_share_their_field(family):
     assert one.coefficients.tobytes() == two.coefficients.tobytes()
 
 
+def test_the_field_of_a_model_is_stored_once(stored, folder):
+    places = [(stored / name / "field.safetensors").stat().st_ino for name in NAMES]
+    assert places[0] == places[1] != places[2] == places[3]
+    # A copy made by any tool is a family too, with or without links.
+    assert sc.verify(folder).passed
+
+
 def test_it_is_stored_loaded_and_predicts_with_any_member(stored, models):
     assert sorted(p.name for p in stored.iterdir()) == sorted([*NAMES, "family.json"])
     for name in NAMES:
@@ -147,7 +156,8 @@ def reseal(folder: Path, change, names=NAMES) -> None:
         edit(folder / name / "certificate.json", change)
     from splatcert.storage.whole import file_hash
 
-    hashes = {name: file_hash(folder / name / "certificate.json") for name in NAMES}
+    known = json.loads((folder / "family.json").read_text())["members"]
+    hashes = {name: file_hash(folder / name / "certificate.json") for name in known}
     edit(folder / "family.json", lambda content: content.update(members=hashes))
 
 
@@ -243,6 +253,92 @@ def test_every_candidate_is_looked_at_before_any_work(photos, model):
     wrong = replace(made_model(made_truth()), means=model.means + 50)
     with pytest.raises(WrongModelError):
         sc.certify_family(captures(photos, {"full": model, "wrong": wrong}))
+
+
+RUNS = (NAMED[2:6], NAMED[13:17], NAMED[26:30])
+"""Three runs of four photos, far apart."""
+
+
+@pytest.fixture(scope="module")
+def path_captures(photos, models):
+    held_out = [name for run in RUNS for name in run]
+
+    def opened() -> dict[str, Capture]:
+        return {
+            name: Capture.in_memory(made_capture(photos, held_out), one, unseen=held_out)
+            for name, one in models.items()
+        }
+
+    return opened
+
+
+@pytest.fixture(scope="module")
+def path_stored(path_captures, tmp_path_factory) -> Path:
+    """A family about stretches of a path, not to be changed."""
+    family = sc.certify_family(
+        path_captures(),
+        scales=["constant"],
+        promise=sc.PathPromise(4, "1/4"),
+        config=sc.CertifyConfig(alpha="1/4"),
+    )
+    return family.save(tmp_path_factory.mktemp("path") / "family")
+
+
+def test_a_family_may_be_about_paths(path_stored, models):
+    family = read_family(path_stored)
+    record, path = family.record, family.first.record.promise.path
+    assert path is not None and path.stretches == tuple(map(tuple, RUNS))
+    scores = {n: {v.name: v.score for v in one.record.calibration} for n, one in family.items()}
+    worst = {
+        run[2]: max(
+            stretch_score([scores[one.name][name] for name in run], "1/4") / one.unit
+            for one in record.members
+        )
+        for run in RUNS
+    }
+    assert record.scores == worst
+    assert record.threshold == max(worst.values())  # rank 3 of 3
+    for one in family.values():
+        unit = one.record.promise.family.own.unit
+        assert one.threshold == member_threshold(record.threshold, unit)
+    assert family.guarantee == (
+        "With probability at least 75%, for each of the 2 candidates (full, pruned), at least 3 "
+        "of the 4 views of a new stretch have at least 90% of their pixels inside their boxes, "
+        "if the stretch is exchangeable with the 3 calibration stretches; any of them may be "
+        "chosen afterwards, for the whole stretch"
+    )
+    one = sc.load_certificate(path_stored, models["pruned"], member="pruned")
+    boxes = one.predict(one.record.calibration[0].camera)
+    assert boxes.threshold == one.threshold
+
+
+def test_a_family_about_paths_verifies_alone_and_from_scratch(path_stored, path_captures):
+    offline = sc.verify(path_stored)
+    assert offline.passed, offline.failures
+    found = sc.verify(path_stored, list(path_captures().values()))
+    assert found.passed, found.failures
+    assert "pruned: new q" in {check.name for check in found.checks}
+
+
+def drop_stretches(content) -> None:
+    """A promise about views where stretches were calibrated."""
+    content["promise"]["path"] = None
+
+
+def allow_more(content) -> None:
+    content["promise"]["path"]["gamma"] = "1/2"
+
+
+@pytest.mark.parametrize("change", [drop_stretches, allow_more])
+def test_a_family_about_paths_that_was_resealed_fails(path_stored, tmp_path, change):
+    folder = Path(shutil.copytree(path_stored, tmp_path / "family"))
+    reseal(folder, change, ["full", "pruned"])
+    assert not sc.verify(folder).passed
+
+
+def test_a_path_that_no_stretch_carries_is_refused_for_a_family_too(photos, models):
+    with pytest.raises(PathError, match="contain 0 stretches of 4 consecutive photos"):
+        sc.certify_family(captures(photos, models), promise=sc.PathPromise(4, "1/4"))
 
 
 def test_names_become_folders():

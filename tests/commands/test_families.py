@@ -111,7 +111,7 @@ def test_one_model_under_two_scales_is_a_family_too(place, tmp_path, capsys):
     [
         (["--scale", "paper,guess"], "there is no scale 'guess'"),
         (["--scale", "paper,paper"], "a model or scale is named twice"),
-        (["--promise", "path", "--stretch", "2"], "--promise path is for one model and one scale"),
+        (["--promise", "path", "--stretch", "5"], "contain 0 stretches of 5 consecutive photos"),
         (["--alpha", "1/20"], "Hold out at least 7 more views, or use alpha >= 1/13."),
         (["--unit", "batch"], "unit batch cannot be used in a family"),
     ],
@@ -122,6 +122,26 @@ def test_what_cannot_be_a_family_is_refused(place, models, tmp_path, capsys, opt
     printed = capsys.readouterr()
     assert message in flat(printed.err) and not printed.out
     assert not (tmp_path / "family").exists()
+
+
+def test_a_family_may_promise_something_about_paths(place, models, tmp_path, capsys):
+    output = ["-o", str(tmp_path / "family"), "--scale", "constant", "--alpha", "1/4"]
+    path = ["--holdout", "block4of12", "--promise", "path", "--stretch", "4", "--gamma", "1/4"]
+    assert cli.main(["certify", str(place / "capture"), *models, *output, *path]) == 0
+    said = flat(capsys.readouterr().out)
+    assert (
+        "≥ 3 of the 4 views of a new stretch have ≥ 90% of their pixels inside their boxes, for "
+        "each of the 2 members. Any of them may be chosen afterwards, per stretch."
+    ) in said
+    given = [word for model in models for word in ("--model", model)]
+    inputs = ["--data", str(place / "capture"), *given]
+    assert cli.main(["verify", str(tmp_path / "family"), *inputs]) == 0
+    assert "pruned: new q" in capsys.readouterr().out
+    page = tmp_path / "report.html"
+    asked = ["report", str(tmp_path / "family"), "--alone", "--member", "pruned", "-o", str(page)]
+    assert cli.main(asked) == 0
+    text = flat(page.read_text(encoding="utf-8"))
+    assert "2 members, one promise" in text and "m = 3 stretches; 75% requires at least 3." in text
 
 
 def test_models_of_one_name_are_told_apart_by_their_folders(place, models, tmp_path, capsys):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from splatcert.certificate.store import read_certificate, read_content
 from splatcert.cli import main
 from splatcert.raster.render import render
 from splatcert.scene.readers.colmap_text import text_model
+from splatcert.splats.account import account_of
 from splatcert.splats.files import save_ply
 from splatcert.storage.png import to_pixels
 from splatcert_bench.synthetic.scenes import made_splats
@@ -54,7 +56,8 @@ def test_frames_without_a_photo_are_left_out_from_training_to_verification(fox, 
     said = " ".join(capsys.readouterr().out.split())
     assert "4 training, 5 held-out photos" in said
     assert "9 of 9 photos are registered; 3 of 12 poses left out: their photos are missing" in said
-    assert main(["certify", str(fox), run, "-o", str(cert), *FIT, *skip]) == 0
+    # The run says how it read the capture, so the option need not be repeated.
+    assert main(["certify", str(fox), run, "-o", str(cert), *FIT]) == 0
     assert "3 of 12 poses left out" in " ".join(capsys.readouterr().out.split())
     loaded = read_content(cert)[1].scene.loaded
     assert loaded is not None and loaded.skip_missing and loaded.sparse is None
@@ -91,6 +94,23 @@ def test_the_model_that_was_certified_is_the_one_that_is_verified(models, tmp_pa
     assert "held-out names are not in the dataset" in capsys.readouterr().err
     assert main(["verify", str(cert), "--data", data, "--model", model, "--sparse", "3"]) == 2
     assert "has no COLMAP model 3" in capsys.readouterr().err
+
+
+def test_a_run_says_which_model_it_was_trained_on(models, tmp_path, capsys):
+    """Without an option, certify reads what train read, not the largest model."""
+    run, cert, larger = tmp_path / "run", tmp_path / "cert", models / "sparse/5"
+    shutil.copytree(models / "sparse/1", larger)
+    shutil.rmtree(models / "sparse/0")
+    longer = ["--iterations", "200", "--sh-degree", "1", "--random-points", "2000"]
+    asked = ["--holdout", "2", "--sparse", "5"]
+    assert main(["train", str(models), "-o", str(run), *longer, *asked]) == 0
+    assert account_of(run).sparse == "sparse/5" and not account_of(run).skip_missing
+    assert main(["certify", str(models), str(run), "-o", str(cert), *FIT]) == 0
+    loaded = read_content(cert)[1].scene.loaded
+    assert loaded is not None and loaded.sparse == "sparse/5"
+    assert main(["certify", str(models), str(run), "-o", str(cert), *FIT, "--sparse", "1"]) == 0
+    loaded = read_content(cert)[1].scene.loaded
+    assert loaded is not None and loaded.sparse == "sparse/1"
 
 
 def test_a_certificate_of_schema_3_means_the_first_model():

@@ -8,6 +8,8 @@ import pytest
 
 from splatcert.conformal import (
     FamilyConformal,
+    PathConformal,
+    PathFamilyConformal,
     ViewConformal,
     family_risk_control,
     family_scores,
@@ -17,6 +19,7 @@ from splatcert.conformal import (
 )
 from splatcert.conformal.family_conformal import FamilyError, member_threshold
 from splatcert.conformal.maps import MapError
+from splatcert.conformal.path_conformal import PathError
 from splatcert.conformal.view_conformal import CallOrderError
 from splatcert.errors import InputError
 
@@ -186,3 +189,36 @@ def test_a_threshold_is_set_once(maps, family):
 
 def test_its_representation_makes_another_like_it(family):
     assert repr(eval(repr(family))) == repr(family)
+
+
+@pytest.fixture
+def path_family(maps):
+    """Five stretches of two of the eleven views; the last view is left over."""
+    family = PathFamilyConformal("1/5", "1/10", "1/2", 2, UNITS, NAMES)
+    return family.conformalize(*maps)
+
+
+def test_a_family_about_paths_ranks_the_worst_stretch_score(maps, path_family):
+    for k, name in enumerate(NAMES):
+        alone = PathConformal("1/5", "1/10", "1/2", 2).conformalize(maps[0][:, k], maps[1][:, k])
+        assert path_family.ranked[:, k].tolist() == alone.scores.tolist()
+        assert path_family.member(name).alone == alone.threshold
+        assert path_family.member(name).price >= -1e-15
+    rows = path_family.member_scores
+    assert path_family.threshold == family_risk_control(rows, UNITS, "1/5", 2, "1/2")
+    boxes = path_family.predict_interval(CENTER, maps[1][0, 1], member="pruned")
+    assert boxes.threshold == path_family.member("pruned").threshold
+    assert path_family.guarantee() == (
+        "With probability at least 80%, for each of the 3 candidates (full, pruned, small), at "
+        "least 1 of the 2 views of a new stretch have at least 90% of their pixels inside their "
+        "boxes, if the stretch is exchangeable with the 5 calibration stretches (5 runs of 2 "
+        "consecutive held-out views, threshold = 5th smallest of 5 stretch scores); any of them "
+        "may be chosen afterwards, for the whole stretch"
+    )
+    assert "gamma='1/2', length=2" in repr(path_family)
+
+
+def test_too_few_stretches_are_refused_with_the_smallest_numbers_that_would_do(maps):
+    family = PathFamilyConformal("1/10", "1/10", "1/2", 2, UNITS, NAMES)
+    with pytest.raises(PathError, match=r"9 stretches or 18 photographs(.|\n)*at least 7 more"):
+        family.conformalize(*maps)

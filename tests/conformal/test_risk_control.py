@@ -104,6 +104,28 @@ def test_a_family_threshold_follows_in_two_ways(scores, alpha, data):
     assert found == threshold(family_scores(scores, units), alpha)
 
 
+@given(
+    st.integers(1, 4).flatmap(
+        lambda k: st.lists(st.lists(SCORES, min_size=k, max_size=k), min_size=4, max_size=40)
+    ),
+    st.integers(2, 4),
+    SHARES,
+    LEVELS,
+    st.data(),
+)
+def test_a_threshold_of_a_family_about_paths_follows_in_two_ways(
+    scores, length, gamma, alpha, data
+):
+    """From the worst stretch score in floats, and from any candidate's loss of too many views."""
+    size = len(scores[0])
+    units = data.draw(st.lists(st.floats(1e-3, 1e3), min_size=size, max_size=size))
+    columns = list(zip(*scores, strict=True))
+    ends = range(length, len(scores) + 1, length)
+    runs = [[stretch_score(one[end - length : end], gamma) for one in columns] for end in ends]
+    found = family_risk_control(scores, units, alpha, length, gamma)
+    assert found == threshold(family_scores(runs, units), alpha)
+
+
 @pytest.mark.parametrize(
     "call",
     [

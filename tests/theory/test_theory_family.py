@@ -22,9 +22,11 @@ from scipy.stats import binom
 
 from splatcert.conformal import (
     FamilyConformal,
+    PathFamilyConformal,
     family_scores,
     measure_coverage,
     outer_rank,
+    stretch_score,
     threshold,
 )
 from splatcert.conformal.family_conformal import member_threshold
@@ -135,6 +137,80 @@ def test_family_validity_of_the_whole_chain_from_pixels_to_every_member(seed):
                 [residuals[index, k]], [scales[index, k]], family.member(k).threshold, beta
             ).covered_views
             for k in range(3)
+        )
+    assert Fraction(covered, 6) >= 1 - alpha
+
+
+@st.composite
+def families_of_stretches(draw, score, **options):
+    """View scores of m + 1 stretches under K candidates, [m + 1, L, K], and the units."""
+    candidates, length = draw(st.integers(1, 3)), draw(st.integers(2, 5))
+    count = draw(st.integers(2, 8)) * candidates * length
+    values = draw(st.lists(score, min_size=count, max_size=count, **options))
+    units = draw(st.lists(numbers, min_size=candidates, max_size=candidates))
+    return np.array(values).reshape(-1, length, candidates), np.array(units)
+
+
+def of_stretches(runs, gamma):
+    """Stretch scores under each candidate, [m + 1, K]."""
+    return np.array([[stretch_score(column, gamma) for column in run.T] for run in runs])
+
+
+def path_coverage(runs, units, alpha, gamma) -> Fraction:
+    """Probability that every candidate covers a share 1 - gamma of the new stretch's views."""
+    scores, covered = of_stretches(runs, gamma), 0
+    for index, new in enumerate(runs):
+        allowed = multipliers(np.delete(scores, index, axis=0), units, alpha)
+        views = (new <= allowed).sum(axis=0)  # from the definition, without a stretch score
+        covered += all(Fraction(int(count), len(new)) >= 1 - gamma for count in views)
+    return Fraction(covered, len(runs))
+
+
+shares = levels | st.just(Fraction(0))
+
+
+@given(families_of_stretches(st.integers(0, 9).map(float)), levels, shares)
+def test_path_family_validity_for_every_choice_of_test_stretch(family, alpha, gamma):
+    assume(carries(family[0], alpha))
+    assert path_coverage(*family, alpha, gamma) >= 1 - alpha
+
+
+@given(families_of_stretches(st.integers(1, 10**6).map(float), unique=True), levels, shares)
+def test_path_family_validity_is_exact_without_ties(family, alpha, gamma):
+    runs, units = family
+    assume(carries(runs, alpha))
+    assume(len(set(family_scores(of_stretches(runs, gamma), units))) == len(runs))
+    found = path_coverage(runs, units, alpha, gamma)
+    assert found == Fraction(outer_rank(len(runs) - 1, alpha), len(runs))
+
+
+def test_path_family_validity_is_about_one_member_per_stretch():
+    """By enumeration: all members keep one of two views, a choice per view keeps neither."""
+    alpha, gamma = Fraction(1, 2), Fraction(1, 2)
+    runs = np.array([[[1.0, 9.0], [9.0, 1.0]], [[2.0, 9.0], [9.0, 2.0]]])
+    assert path_coverage(runs, np.ones(2), alpha, gamma) >= 1 - alpha
+    q = threshold(family_scores(of_stretches(runs[1:], gamma), np.ones(2)), alpha)
+    covered = runs[0] <= q  # [views, members]
+    assert covered.sum(axis=0).tolist() == [1, 1] and not covered.all(axis=1).any()
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_path_family_validity_of_the_whole_chain_from_pixels_to_every_member(seed):
+    alpha, beta, gamma, length = Fraction(1, 3), Fraction(1, 4), Fraction(1, 2), 2
+    rng = np.random.default_rng(seed)
+    residuals = np.round(rng.exponential(20, (6, length, 2, 2, 4))) / 255
+    scales = rng.uniform(0.1, 0.9, residuals.shape)
+    units, covered = rng.uniform(0.1, 3, 2), 0
+    for index in range(6):
+        rest = [np.concatenate(np.delete(maps, index, axis=0)) for maps in (residuals, scales)]
+        family = PathFamilyConformal(alpha, beta, gamma, length, units, ["full", "pruned"])
+        family.conformalize(*rest)
+        covered += all(
+            measure_coverage(
+                residuals[index, :, k], scales[index, :, k], family.member(k).threshold, beta
+            ).covered_views
+            >= length * (1 - gamma)
+            for k in range(2)
         )
     assert Fraction(covered, 6) >= 1 - alpha
 

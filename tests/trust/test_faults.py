@@ -18,6 +18,7 @@ from splatcert.cli import main
 from splatcert.deploy import load_certificate
 from splatcert.storage.whole import owned_folder
 
+LONG = ("demo", "bench")
 SMALL_DISK = 300
 """Bytes that a file may have; every artefact has more."""
 
@@ -30,9 +31,15 @@ def valid(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_killed_commands_go_on_to_the_same_bytes(tmp_path):
-    """A bench and the demo take longer; `kill_many.py` kills all of them often."""
-    quick = [name for name in STAGES if name not in ("demo", "bench")]
+    """Twice each; a bench and the demo take longer. `kill_many.py` kills all of them often."""
+    quick = [name for name in STAGES if name not in LONG]
     assert set(endure_all(tmp_path, count=2 * len(quick), only=quick)) == set(quick)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LONG)
+def test_a_killed_demo_or_bench_goes_on_to_the_same_bytes(name, tmp_path):
+    assert set(endure_all(tmp_path, count=1, only=[name])) == {name}
 
 
 def command(name: str, valid: Path, out: Path) -> list[str]:
@@ -101,6 +108,15 @@ def test_a_full_disk_is_one_message_and_nothing_is_lost(name, valid, tmp_path):
         assert load_certificate(out).record.guarantee.alpha.denominator == 10
     # With space again, the same command does its work.
     assert main(command(name, valid, out)) == 0
+
+
+def test_a_demo_on_a_full_disk_is_one_message_and_leaves_nothing_half_done(tmp_path):
+    """That it goes on afterwards is shown by killing it."""
+    out = tmp_path / "out"
+    status, text = on_a_full_disk(["demo", "-o", str(out)])
+    assert status == 2, text
+    assert text.startswith("splatcert: cannot write") and len(text.splitlines()) <= 5, text
+    assert not list(out.iterdir())
 
 
 @pytest.mark.parametrize("name", WRITERS)

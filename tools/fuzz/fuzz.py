@@ -32,8 +32,8 @@ with atheris.instrument_imports(include=["splatcert", "yaml"]):
     from splatcert.difficulty.predictor import FeatureUnits, load_predictor
     from splatcert.difficulty.views_file import SceneViews
     from splatcert.field.store import load_field
-    from splatcert.scene.dataset import read_ply_points
     from splatcert.scene.readers import colmap_binary, colmap_text
+    from splatcert.scene.readers.ply_points import read_ply_points
     from splatcert.splats.account import TrainingAccount
     from splatcert.splats.gsplat_run import open_gsplat
     from splatcert.splats.inria import open_inria

@@ -10,8 +10,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -21,8 +23,9 @@ import numpy as np
 
 from splatcert import __version__
 from splatcert.certificate.certificate import Certificate, CertificateError
-from splatcert.certificate.content.promise import FamilyRecord, MemberRecord
-from splatcert.certificate.hashes import joint_hash, seal_of
+from splatcert.certificate.content.promise import FamilyRecord, MemberRecord, PathRecord
+from splatcert.certificate.field_file import FIELD
+from splatcert.certificate.hashes import canonical, joint_hash, seal_of
 from splatcert.certificate.store import (
     FAMILY,
     MAIN,
@@ -111,11 +114,24 @@ class Family(Mapping[str, Certificate]):
         (folder / FAMILY).unlink(missing_ok=True)
         for name, certificate in self.members.items():
             save_certificate(certificate, folder / name)
+        self._share_fields(folder)
         hashes = {name: file_hash(folder / name / MAIN) for name in self.members}
         content = to_plain(FamilyFile(splatcert=__version__, members=hashes, seal=""))
         content["seal"] = seal_of(content)
         write_text_whole(folder / FAMILY, json.dumps(content, indent=1) + "\n")
         return folder
+
+    def _share_fields(self, folder: Path) -> None:
+        """Store the field of a model once: equal files become links to one, where links exist."""
+        known: dict[str, Path] = {}
+        for file in (folder / name / FIELD for name in self.members):
+            first = known.setdefault(file_hash(file), file)
+            spare = file.with_suffix(".shared")
+            with suppress(OSError):  # a file system without hard links keeps the copies
+                if first is not file:
+                    spare.unlink(missing_ok=True)
+                    os.link(first, spare)
+                    os.replace(spare, file)
 
 
 def family_records(
@@ -128,7 +144,8 @@ def family_records(
 ) -> dict[str, FamilyRecord]:
     """The family as each member stores it, from all members' scores and their units.
 
-    R_v = max over k of R_v^(k) / c_k; q is its order statistic, and member k uses q c_k.
+    R_v = max over k of R_v^(k) / c_k; q is its order statistic, and member k uses q c_k. For a
+    family about paths the scores are those of stretches, under the names of their middle views.
     `widths` are the mean factors of the calibration views, `about` has scale and model.
     """
     names, views = list(units), list(next(iter(scores.values())))
@@ -158,9 +175,12 @@ def family_records(
     return {name: replace(family, member=name) for name in names}
 
 
-def frozen_family(proofs: Mapping[str, str], units: Mapping[str, float]) -> str:
-    """One hash over the frozen scales and the unit of every member."""
-    return joint_hash({name: f"{proofs[name]} {units[name]!r}" for name in units})
+def frozen_family(
+    proofs: Mapping[str, str], units: Mapping[str, float], path: PathRecord | None
+) -> str:
+    """One hash over the frozen scales and the unit of every member, and the stretches, if any."""
+    stretches = {} if path is None else {"stretches of a path": canonical(to_plain(path))}
+    return joint_hash({name: f"{proofs[name]} {units[name]!r}" for name in units} | stretches)
 
 
 def is_family(path: Path) -> bool:

@@ -94,9 +94,9 @@ class CaptureOptions:
     resolution: Annotated[str | None, unset("SIZE")] = None
     """Longest side in pixels (640) or a factor (1/2). Default: as trained, else as stored."""
     sparse: Annotated[int | None, unset("N")] = None
-    """COLMAP model to read, sparse/N. Default: the one with the most registered photos."""
+    """COLMAP model to read, sparse/N. Default: as trained, else the one with the most photos."""
     skip_missing: bool = False
-    """Leave poses out whose photo is missing, as if the capture did not name them."""
+    """Leave poses out whose photo is missing. Default: as trained."""
 
     @property
     def split(self) -> Holdout:

@@ -125,7 +125,8 @@ class Certify:
         capture, model = next(iter(captures.values())), self.models[0]
         scales = [self._scale(name, capture.scene) for name in self.scale.split(",")]
         if len(captures) * len(scales) > 1:
-            certify_several(self, captures, places, [scale for scale, _ in scales], engine)
+            chosen = [scale for scale, _ in scales]
+            certify_several(self, captures, places, chosen, promise, engine)
             return
         ((scale, instead),) = scales
         refuse_early(capture, scale, self.engine.backend)  # before a word or a folder

@@ -17,7 +17,7 @@ from splatcert.commands.report import Report
 from splatcert.commands.train import Train, run_facts
 from splatcert.config import TrainConfig
 from splatcert.console import progress, say, silent
-from splatcert.storage.whole import output_folder
+from splatcert.storage.whole import ArtefactError, output_folder
 
 if TYPE_CHECKING:
     from splatcert.camera import Camera
@@ -116,8 +116,15 @@ def copy_photographs(target: Path) -> None:
         return
     aside = target.with_name(f".{target.name}.part")
     shutil.rmtree(aside, ignore_errors=True)
-    shutil.copytree(PHOTOGRAPHS, aside)
-    aside.rename(target)
+    try:
+        shutil.copytree(PHOTOGRAPHS, aside)
+        aside.rename(target)
+    except OSError:  # one for each of 100 files, if the disk is full
+        shutil.rmtree(aside, ignore_errors=True)
+        raise ArtefactError(
+            f"cannot write the demo's photographs to {target}.\n"
+            "  Free some space, or choose another folder with --output."
+        ) from None
 
 
 def meaning(certificate: Certificate) -> str:

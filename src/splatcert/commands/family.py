@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from splatcert.capture import Capture
     from splatcert.certificate.family import Family
     from splatcert.commands.certify import Certify
+    from splatcert.config import PathPromise
     from splatcert.scales.scale import Scale
 
 
@@ -50,6 +51,7 @@ def certify_several(
     captures: Mapping[str, Capture],
     places: Mapping[str, Path],
     scales: Sequence[Scale],
+    promise: PathPromise | None,
     engine: str,
 ) -> None:
     """Certify all candidates together, write the family's folder, and state the guarantee."""
@@ -59,11 +61,6 @@ def certify_several(
     from splatcert.families.certify import certify_candidates
     from splatcert.storage.whole import owned_folder
 
-    if asked.promise != "view":
-        raise OptionError(
-            "--promise path is for one model and one scale.\n"
-            "  Certify a family about views, or the model of your choice about paths."
-        )
     if is_certificate(asked.output):
         raise OptionError(
             f"{asked.output} holds a certificate of a single model.\n"
@@ -71,7 +68,7 @@ def certify_several(
         )
     config, backend = asked.config(), asked.engine.backend
     candidates = candidates_of(captures, scales, config)
-    refuse_candidates(candidates, asked.levels()[0], backend)  # before a word or a folder
+    refuse_candidates(candidates, promise, asked.levels(), backend)  # before a word or a folder
     first = next(iter(captures))
     if not asked.json:
         say_all(opened_words(captures[first], places[first]))
@@ -79,7 +76,9 @@ def certify_several(
             say("Model", f"{places[name]}, {len(captures[name].splats):,} Gaussians")
         say("Back end", engine)
     with owned_folder(asked.output, "certifying"), stages() as on:
-        family = certify_candidates(candidates, config, backend, folder=asked.output, on=on)
+        family = certify_candidates(
+            candidates, promise, config, backend, folder=asked.output, on=on
+        )
         family.save(asked.output)
         for name, one in candidates.items():
             model = next(n for n, capture in captures.items() if capture is one.capture)

@@ -10,7 +10,12 @@ from splatcert.conformal.calibrate import (
     view_score,
     view_scores,
 )
-from splatcert.conformal.family_conformal import FamilyConformal, family_scores, units_from
+from splatcert.conformal.family_conformal import (
+    FamilyConformal,
+    PathFamilyConformal,
+    family_scores,
+    units_from,
+)
 from splatcert.conformal.levels import Level, parse_level
 from splatcert.conformal.maps import Coverage, measure_coverage, rgb_residual
 from splatcert.conformal.path_conformal import (
@@ -36,6 +41,7 @@ __all__ = [
     "FamilyConformal",
     "Level",
     "PathConformal",
+    "PathFamilyConformal",
     "PermutationTest",
     "ViewConformal",
     "family_risk_control",

@@ -2,8 +2,8 @@
 """A guarantee for several candidates at once, one of which may be chosen afterwards.
 
 Candidates are scales, models or both. Each has a unit, a positive number fixed before
-anybody looks at the calibration photos, which makes the candidates' scores comparable. A
-view's score is its worst over the candidates.
+anybody looks at the calibration photos, which makes the candidates' scores comparable. The
+score of a view, or of a stretch of a path, is its worst over the candidates.
 """
 
 from __future__ import annotations
@@ -19,10 +19,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from splatcert.conformal.boxes import Boxes
-from splatcert.conformal.calibrate import scores_of, shortfall, state_calibration, threshold_of
+from splatcert.conformal.calibrate import (
+    ordinal,
+    scores_of,
+    shortfall,
+    state_calibration,
+    threshold_of,
+)
 from splatcert.conformal.levels import Level, in_percent, parse_level
 from splatcert.conformal.maps import MapError, Mask, view_maps
-from splatcert.conformal.ranks import ceil_rank, order_statistic
+from splatcert.conformal.path_conformal import (
+    PathConformal,
+    state_path_guarantee,
+    stretch_score,
+)
+from splatcert.conformal.ranks import ceil_rank, order_statistic, outer_rank
 from splatcert.conformal.view_conformal import CallOrderError
 from splatcert.errors import InputError
 
@@ -160,9 +171,14 @@ class FamilyConformal:
         return len(self.member_scores)
 
     @property
+    def ranked(self) -> NDArray[np.float64]:
+        """What is ranked under each candidate, [m, K]: here the scores of the views."""
+        return self.member_scores
+
+    @property
     def scores(self) -> NDArray[np.float64]:
-        """Scores of the calibration views for all candidates together, [m]."""
-        return family_scores(self.member_scores, self.units)
+        """Scores for all candidates together, [m]."""
+        return family_scores(self.ranked, self.units)
 
     @property
     def threshold(self) -> float:
@@ -175,7 +191,7 @@ class FamilyConformal:
         if not isinstance(index, int) or not 0 <= index < len(self.names):
             raise FamilyError(f"there is no candidate {k!r}, only {', '.join(self.names)}")
         unit = float(self.units[index])
-        alone = threshold_of(self.member_scores[:, index], self.alpha)
+        alone = threshold_of(self.ranked[:, index], self.alpha)
         return Member(self.names[index], unit, member_threshold(self.threshold, unit), alone)
 
     def predict_interval(
@@ -209,6 +225,56 @@ class FamilyConformal:
             rows = zip(residual, scale, self.names, strict=True)
             maps = [view_maps(r, s, mask, where=f"view {index}, {name}: ") for r, s, name in rows]
             yield [float(scores_of(one, [self.beta])[0]) for one in maps]
+
+
+class PathFamilyConformal(FamilyConformal):
+    """Boxes of K candidates, each of which covers a share 1 - gamma of a new stretch's views.
+
+        family = PathFamilyConformal("1/10", "1/10", "1/5", 5, units, names)
+        family.conformalize(residuals, scales)  # views in capture order
+        boxes = family.predict_interval(center, scale, member="pruned")
+
+    With probability 1 - alpha this holds for all candidates at once. Any rule may choose one
+    of them afterwards for the whole stretch; a choice made anew for every view is not covered.
+    """
+
+    def __init__(
+        self,
+        alpha: Level,
+        beta: Level,
+        gamma: Level,
+        length: int,
+        units: ArrayLike,
+        names: Sequence[str],
+    ) -> None:
+        super().__init__(alpha, beta, units, names)
+        self.path = PathConformal(alpha, beta, gamma, length)
+
+    def require_views(self, count: int) -> None:
+        """Refuse a number of calibration views that makes too few stretches."""
+        self.path.require_photographs(count)
+
+    @property
+    def ranked(self) -> NDArray[np.float64]:
+        """Score of each calibration stretch under each candidate, [m, K]."""
+        scores, length = self.member_scores, self.path.length
+        whole = scores[: len(scores) // length * length].reshape(-1, length, scores.shape[1])
+        return np.array([[stretch_score(c, self.path.gamma) for c in run.T] for run in whole])
+
+    def guarantee(self) -> str:
+        """The guarantee in words, its scope and its calibration."""
+        m, gamma, length = len(self.ranked), self.path.gamma, self.path.length
+        return (
+            f"{state_path_guarantee(self.alpha, self.beta, gamma, length, names=self.names)}, "
+            f"if the stretch is exchangeable with the {m} calibration stretches "
+            f"({m} runs of {length} consecutive held-out views, threshold = "
+            f"{ordinal(outer_rank(m, self.alpha))} smallest of {m} stretch scores); "
+            "any of them may be chosen afterwards, for the whole stretch"
+        )
+
+    def __repr__(self) -> str:
+        units = f"units={self.units.tolist()}, names={list(self.names)}"
+        return f"PathFamilyConformal({self.path!r}, {units})"
 
 
 def state_family_guarantee(

@@ -195,14 +195,21 @@ class PathConformal:
 
 
 def state_path_guarantee(
-    alpha: Fraction, beta: Fraction, gamma: Fraction, length: int, *, masked: bool = False
+    alpha: Fraction,
+    beta: Fraction,
+    gamma: Fraction,
+    length: int,
+    *,
+    names: Sequence[str] = (),
+    masked: bool = False,
 ) -> str:
-    """The guarantee for a new stretch, in whole views."""
+    """The guarantee for a new stretch, in whole views; with names, for each of these candidates."""
     covered = ceil_rank(length, 1 - gamma)
     pixels = "their pixels that count (masks)" if masked else "their pixels"
     views = f"all {length}" if covered == length else f"at least {covered} of the {length}"
+    each = f"for each of the {len(names)} candidates ({', '.join(names)}), " if names else ""
     return (
-        f"With probability at least {in_percent(1 - alpha)}, {views} views of a new stretch "
+        f"With probability at least {in_percent(1 - alpha)}, {each}{views} views of a new stretch "
         f"have at least {in_percent(1 - beta)} of {pixels} inside their boxes"
     )
 

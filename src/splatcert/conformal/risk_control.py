@@ -55,21 +55,36 @@ def path_risk_control(
 
 
 def family_risk_control(
-    scores: Iterable[Iterable[float]], units: Iterable[float], alpha: Number
+    scores: Iterable[Iterable[float]],
+    units: Iterable[float],
+    alpha: Number,
+    length: int = 1,
+    gamma: Number = 0,
 ) -> float:
-    """The family threshold from every candidate's scores, [m, K], without any maximum.
+    """The family threshold from every candidate's view scores, [views, K], without any maximum.
 
-    The loss of a view is 1 if some candidate's score exceeds q times its unit, in exact
-    arithmetic; the result is rounded once.
+    The loss of a stretch is 1 if, for some candidate, more than a share gamma of its views
+    exceed q times the candidate's unit, in exact arithmetic; the result is rounded once. For a
+    family about single views, each of them is a stretch.
     """
-    bounds = [Fraction(float(unit)) for unit in units]
+    bounds, share = [Fraction(float(unit)) for unit in units], Fraction(str(gamma))
     rows = [[Fraction(one) for one in _numbers(row)] for row in scores]
+    starts = range(0, len(rows) - length + 1, length)
+    runs = [
+        [
+            [score / unit for score in column]
+            for column, unit in zip(zip(*rows[at : at + length], strict=True), bounds, strict=True)
+        ]
+        for at in starts
+    ]
 
     def losses(q: float | Fraction) -> int:
-        return sum(any(r > q * c for r, c in zip(row, bounds, strict=True)) for row in rows)
+        return sum(
+            any(Fraction(sum(r > q for r in one), length) > share for one in run) for run in runs
+        )
 
-    tried = (r / c for row in rows for r, c in zip(row, bounds, strict=True))
-    return _first_controlled(tried, losses, len(rows), alpha)
+    tried = (r for run in runs for one in run for r in one)
+    return _first_controlled(tried, losses, len(runs), alpha)
 
 
 def _numbers(values: Iterable[float]) -> list[float]:

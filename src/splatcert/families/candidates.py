@@ -10,13 +10,14 @@ from fractions import Fraction
 
 from splatcert.camera import camera_hash
 from splatcert.capture import Capture
+from splatcert.certificate.content.promise import PromiseRecord
 from splatcert.certificate.family import MOST_MEMBERS, is_name
-from splatcert.config import CertifyConfig
+from splatcert.config import CertifyConfig, PathPromise
 from splatcert.conformal.calibrate import shortfall
 from splatcert.conformal.family_conformal import FamilyError
 from splatcert.errors import listed
 from splatcert.raster.render import Backend
-from splatcert.refusals import refuse_early
+from splatcert.refusals import refuse_early, refuse_promise
 from splatcert.scales.named import scale_by_name
 from splatcert.scales.scale import Scale
 
@@ -48,16 +49,23 @@ def candidates_of(
 
 
 def refuse_candidates(
-    candidates: Mapping[str, Candidate], alpha: Fraction, backend: Backend
-) -> dict[str, Candidate]:
-    """Candidates of one scene, with one ledger; those that cannot share a promise are refused."""
+    candidates: Mapping[str, Candidate],
+    promise: PathPromise | None,
+    levels: tuple[Fraction, Fraction],
+    backend: Backend,
+) -> tuple[dict[str, Candidate], PromiseRecord]:
+    """Candidates of one scene, with one ledger, and what each of them alone would promise.
+
+    Those that cannot share a promise are refused.
+    """
     if not 2 <= len(candidates) <= MOST_MEMBERS:
         raise FamilyError(
             f"a family has 2 to {MOST_MEMBERS} candidates, got {len(candidates)}.\n"
             "  Name several models, or several scales such as --scale paper,constant."
         )
-    first = next(iter(candidates.values())).capture
-    if message := shortfall(len(first.scene.held_out.with_photo), alpha):
+    first, scale = next((one.capture, one.scale) for one in candidates.values())
+    alone = refuse_promise(promise, first.scene, levels, scale)
+    if message := shortfall(len(first.scene.held_out.with_photo), levels[0]):
         raise FamilyError(message)
     for name, one in candidates.items():
         if getattr(one.scale, "unit", "deployed") == "batch":
@@ -71,7 +79,7 @@ def refuse_candidates(
     return {
         name: Candidate(replace(one.capture, scene=first.scene), one.scale)
         for name, one in candidates.items()
-    }
+    }, alone
 
 
 def member_name(text: str) -> str:

@@ -18,7 +18,7 @@ from splatcert.certificate.content.record import LabelRecord
 from splatcert.certificate.family import Family, family_records, frozen_family
 from splatcert.certificate.hashes import photo_file_hash
 from splatcert.certificate.history import enter_calibration
-from splatcert.config import CertifyConfig
+from splatcert.config import CertifyConfig, PathPromise
 from splatcert.conformal.family_conformal import units_from
 from splatcert.conformal.levels import parse_level
 from splatcert.families.candidates import Candidate, candidates_of, refuse_candidates
@@ -36,6 +36,7 @@ def certify_family(
     *,
     scales: Sequence[Scale | str] = ("paper",),
     config: CertifyConfig | None = None,
+    promise: PathPromise | None = None,
     backend: Backend = "cpu",
     folder: Path | None = None,
     remember: bool = True,
@@ -45,15 +46,19 @@ def certify_family(
 
     `captures` has the same photographs with several models, by name. A certificate for one
     model is void once somebody tries several and keeps the narrowest; here any member may be
-    chosen afterwards. A member's name is that of its model, its scale, or `model-scale`.
+    chosen afterwards. A member's name is that of its model, its scale, or `model-scale`. With a
+    `promise`, the family is about stretches of a path, and a member is chosen per stretch.
     """
     config = config or CertifyConfig()
     candidates = candidates_of(captures, scales, config)
-    return certify_candidates(candidates, config, backend, folder=folder, remember=remember, on=on)
+    return certify_candidates(
+        candidates, promise, config, backend, folder=folder, remember=remember, on=on
+    )
 
 
 def certify_candidates(
     candidates: Mapping[str, Candidate],
+    promise: PathPromise | None,
     config: CertifyConfig,
     backend: Backend = "cpu",
     *,
@@ -64,7 +69,7 @@ def certify_candidates(
     """Algorithm 1, phases 2 to 4, for several candidates at once."""
     alpha, beta = parse_level(config.alpha, "alpha"), parse_level(config.beta, "beta")
     betas = tuple(sorted({*BETAS, beta}))
-    candidates = refuse_candidates(candidates, alpha, backend)
+    candidates, alone = refuse_candidates(candidates, promise, (alpha, beta), backend)
     held_out = next(iter(candidates.values())).capture.scene.held_out
     sides = {
         name: one.capture.training_side(config.field, backend, betas)
@@ -78,10 +83,11 @@ def certify_candidates(
     frozen = {n: f.freeze(tuple(held_out), on=part_of(on, n)) for n, f in fitted.items()}
     units = {name: _unit(fitted[name], frozen[name], betas.index(beta)) for name in fitted}
     proofs, used_before = {n: f.hash for n, f in frozen.items()}, len(held_out.ledger.entries)
-    proof = frozen_family(proofs, units)
+    proof = frozen_family(proofs, units, alone.path)
 
     # Phase 4: the next line opens the calibration labels, once for all candidates.
-    labelled = held_out.reveal("calibration", held_out.with_photo, by="certify")
+    names = alone.calibrating(held_out.with_photo)
+    labelled = held_out.reveal("calibration", names, by="certify")
     for one in candidates.values():
         refuse_known_photos(one.scale, one.capture.scene, labelled)
     files = map(photo_file_hash, labelled if remember else ())
@@ -91,7 +97,7 @@ def certify_candidates(
         for name, one in frozen.items()
     }
     families = family_records(
-        {name: {view.name: view.score for view in views} for name, views in scored.items()},
+        {n: alone.own_scores({v.name: v.score for v in views}) for n, views in scored.items()},
         units,
         {
             name: {"scale": one.scale.name, "gaussians": sides[name].model.gaussians}
@@ -105,7 +111,7 @@ def certify_candidates(
     members = {}
     for name, one in candidates.items():
         labels = LabelRecord(frozen=proofs[name], handed_out_before=used_before, ledger=entries)
-        promise = PromiseRecord(kind="family", path=None, family=families[name])
+        promised = PromiseRecord(kind="family", path=alone.path, family=families[name])
         members[name] = issue_certificate(
             one.capture,
             config,
@@ -114,7 +120,7 @@ def certify_candidates(
             frozen[name],
             (labels, history),
             scored[name],
-            promise,
+            promised,
             families[name].own.threshold,
         )
     return Family(members)

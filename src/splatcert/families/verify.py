@@ -40,7 +40,12 @@ def verify_family(path: Path, captures: Sequence[Capture], on: Progress = quiet)
     record = stored.first.record
     try:
         again = certify_candidates(
-            candidates, record.config, record.renderer.backend, remember=False, on=on
+            candidates,
+            record.promise.asked(),
+            record.config,
+            record.renderer.backend,
+            remember=False,
+            on=on,
         )
     except UNUSABLE as error:
         refused = Check("from scratch", False, " ".join(str(error).split()))

@@ -40,6 +40,10 @@ class TrainingAccount:
     long_side: int | None = None
     """Longest side of the photos it was trained on, in pixels."""
     background: Rgb | None = None
+    sparse: str | None = None
+    """Folder of the COLMAP model inside the capture that it was trained on."""
+    skip_missing: bool = False
+    """Whether poses without a photo were left out."""
     labels: tuple[LabelUse, ...] = ()
     """Held-out labels that were used while it was trained or evaluated."""
 
@@ -106,6 +110,8 @@ def _own_run(path: Path) -> TrainingAccount:
         kept_out=names["held_out_views"],
         long_side=max(sides, default=None),
         background=(red, green, blue),
+        sparse=place if isinstance(place := record.get("sparse"), str) else None,
+        skip_missing=record.get("skip_missing") is True,
         labels=_used_labels(path.with_name("metrics.json"), names["held_out_views"]),
     )
 

@@ -147,6 +147,8 @@ class TrainingRun:
             "splatcert": __version__,
             "request": self.request,
             "split": self.scene.details.get("split"),
+            "sparse": self.scene.details.get("sparse"),
+            "skip_missing": bool(self.scene.details.get("skip missing")),
             "result": result,
         }
         write_text_whole(self._record, json.dumps(content, indent=1) + "\n")

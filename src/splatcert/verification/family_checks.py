@@ -81,6 +81,7 @@ def _same_views(family: Family) -> str:
     for name, one in family.items():
         record, promise = one.record, one.record.promise.family
         same = promise is not None and promise == replace(family.record, member=name)
+        same = same and record.promise.path == first.promise.path
         check(same, f"{name} lists a different family")
         photos = [(v.name, v.pose, v.image) for v in record.calibration]
         check(
@@ -112,8 +113,9 @@ def unit_of(certificate: Certificate) -> float:
 def _order_statistic(family: Family) -> str:
     """Family scores, threshold, prices and widths, from every member's scores."""
     record = family.record
+    promise = family.first.record.promise
     again = family_records(
-        _scores(family),
+        {name: promise.own_scores(views) for name, views in _scores(family).items()},
         {one.name: one.unit for one in record.members},
         {one.name: {"scale": one.scale, "gaussians": one.gaussians} for one in record.members},
         {n: float(np.mean([v.factor for v in c.record.calibration])) for n, c in family.items()},
@@ -122,15 +124,20 @@ def _order_statistic(family: Family) -> str:
     )[record.member]
     check(again.threshold == record.threshold, f"stored {record.threshold}, {again.threshold}")
     check(alike_records(again, record), "scores, prices or widths of the members do not match")
-    return f"q = {again.threshold:.6g} is the k-th smallest of the views' worst scores"
+    counted = "views'" if promise.path is None else "stretches'"
+    return f"q = {again.threshold:.6g} is the k-th smallest of the {counted} worst scores"
 
 
 def _risk_control(family: Family) -> str:
     """The threshold by conformal risk control, from every member's scores, without a maximum."""
     record, scores = family.record, _scores(family)
     units = [one.unit for one in record.members]
-    rows = [[scores[one.name][view] for one in record.members] for view in record.scores]
-    found = family_risk_control(rows, units, family.first.alpha)
+    path, views, stretches = family.first.record.promise.path, [*record.scores], (1, 0)
+    if path is not None:
+        views = [name for run in path.stretches for name in run]
+        stretches = path.length, path.gamma
+    rows = [[scores[one.name][view] for one in record.members] for view in views]
+    found = family_risk_control(rows, units, family.first.alpha, *stretches)
     check(found == record.threshold, f"stored {record.threshold}, by risk control {found}")
     return f"{found:.6g} again, by conformal risk control"
 
@@ -139,7 +146,8 @@ def _labels(family: Family) -> str:
     """Every scale and unit was fixed before the labels were opened, once for all members."""
     record = family.record
     proofs = {name: one.record.labels.frozen for name, one in family.items()}
-    found = frozen_family(proofs, {one.name: one.unit for one in record.members})
+    units = {one.name: one.unit for one in record.members}
+    found = frozen_family(proofs, units, family.first.record.promise.path)
     check(found == record.frozen, "scales or units are not those that were frozen")
     ledgers = {one.record.labels.ledger for one in family.values()}
     check(len(ledgers) == 1, "the members list different uses of labels")

@@ -15,11 +15,8 @@ from splatcert.verification.checks import check
 def check_promise(stored: Stored) -> str:
     """The views that a promise counts are the calibration views, in the way it says."""
     promise = stored.record.promise
-    if promise.path is not None:
-        return _path(stored, promise.path)
-    if promise.family is not None:
-        return _family(stored, promise.family)
-    return "about a new view"
+    about = "about a new view" if promise.path is None else _path(stored, promise.path)
+    return about if promise.family is None else f"{_family(stored, promise.family)}; {about}"
 
 
 def _path(stored: Stored, path: PathRecord) -> str:
@@ -51,9 +48,9 @@ def _family(stored: Stored, family: FamilyRecord) -> str:
     """The member's own part; `verification/families.py` compares members with each other."""
     names, record = [one.name for one in family.members], stored.record
     check(len(set(names)) == len(names), f"two members have one name: {listed(names)}")
-    check(family.scores.keys() == stored.scores.keys(), "the family's scores are of other views")
-    own = family.own
-    for name, score in stored.scores.items():
+    own, scores = family.own, record.promise.own_scores(stored.scores)
+    check(family.scores.keys() == scores.keys(), "the family's scores are of other views")
+    for name, score in scores.items():
         check(score / own.unit <= family.scores[name], f"the family's score of {name} is too small")
     check(
         (own.scale, own.gaussians) == (record.scale.name, record.model.gaussians),
@@ -69,23 +66,24 @@ def check_order_statistic(stored: Stored) -> str:
     guarantee, promise = record.guarantee, record.promise
     found = promise.threshold(stored.scores, guarantee.alpha)
     check(found == guarantee.threshold, f"stored {guarantee.threshold}, from the scores {found}")
-    scores = {"view": "", "path": "stretch ", "family": "family's "}[promise.kind]
+    scores = "" if promise.path is None else "stretch "
     unit = "" if promise.family is None else ", in the member's unit"
+    scores = scores if promise.family is None else f"family's {scores}"
     return f"{found:.6g} is the k-th smallest of the stored {scores}scores{unit}"
 
 
 def check_risk_control(stored: Stored) -> str:
     """The threshold by conformal risk control; for a path, without any stretch score."""
     guarantee, promise = stored.record.guarantee, stored.record.promise
-    if promise.path is not None:
-        path = promise.path
-        scores = [stored.scores[name] for run in path.stretches for name in run]
-        found = path_risk_control(scores, path.length, path.gamma, guarantee.alpha)
-    elif promise.family is not None:
+    if promise.family is not None:
         family = promise.family
         q = risk_control_threshold(family.scores.values(), guarantee.alpha)
         check(q == family.threshold, f"stored q = {family.threshold}, by risk control {q}")
         found = member_threshold(q, family.own.unit)
+    elif promise.path is not None:
+        path = promise.path
+        scores = [stored.scores[name] for run in path.stretches for name in run]
+        found = path_risk_control(scores, path.length, path.gamma, guarantee.alpha)
     else:
         found = risk_control_threshold(stored.scores.values(), guarantee.alpha)
     check(found == guarantee.threshold, f"stored {guarantee.threshold}, by risk control {found}")

@@ -2,7 +2,8 @@
 """What a certificate promises: about a new view, a new stretch of a path, or a family of models.
 
 All three take one order statistic. They differ in what is counted (views or stretches) and in
-the score of one of them; `PromiseRecord` is the single place where that difference is made.
+the score of one of them; `PromiseRecord` is the single place where that difference is made. A
+family may be about stretches too.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ class FamilyRecord:
     threshold: float
     """q, in the members' units."""
     scores: dict[str, float]
-    """Score of each calibration view: its worst over the members, in their units."""
+    """Score of each calibration view, or stretch: its worst over the members, in their units."""
     members: tuple[MemberRecord, ...]
 
     @property
@@ -118,13 +119,13 @@ class PromiseRecord:
 
     kind: Literal["view", "path", "family"]
     path: PathRecord | None
-    """Only for a path."""
+    """Only for a path, or for a family about paths."""
     family: FamilyRecord | None
     """Only for a member of a family."""
 
     def __post_init__(self) -> None:
-        given = {"path": self.path is not None, "family": self.family is not None}
-        if given != {kind: kind == self.kind for kind in given}:
+        path, family = self.path is not None, self.family is not None
+        if self.kind != ("family" if family else "path" if path else "view"):
             raise RecordError(f"a promise of kind {self.kind} does not have these entries")
 
     @property
@@ -138,9 +139,12 @@ class PromiseRecord:
 
     def is_about(self, calibration: Collection[str]) -> bool:
         """Whether the views that the promise names are the calibration views."""
+        counted = set(calibration)
         if self.path is not None:
-            return {name for run in self.path.stretches for name in run} == set(calibration)
-        return self.family is None or self.family.scores.keys() == set(calibration)
+            if {name for run in self.path.stretches for name in run} != counted:
+                return False
+            counted = self.path.scores(dict.fromkeys(calibration, 0.0)).keys()
+        return self.family is None or self.family.scores.keys() == counted
 
     def calibrating(self, with_photo: Sequence[str]) -> tuple[str, ...]:
         """The held-out views whose labels calibrate, in order."""
@@ -151,9 +155,11 @@ class PromiseRecord:
 
     def scores(self, views: Mapping[str, float]) -> dict[str, float]:
         """The scores that are ranked: of views, of stretches, or of views for a whole family."""
-        if self.path is not None:
-            return self.path.scores(views)
-        return dict(views) if self.family is None else self.family.scores
+        return self.own_scores(views) if self.family is None else self.family.scores
+
+    def own_scores(self, views: Mapping[str, float]) -> dict[str, float]:
+        """The same for one model alone, from the scores of its views."""
+        return dict(views) if self.path is None else self.path.scores(views)
 
     def threshold(self, views: Mapping[str, float], alpha: Fraction) -> float:
         """The multiplier of the boxes: an order statistic of `scores`, in the member's unit."""
@@ -174,26 +180,24 @@ class PromiseRecord:
         """The guarantee in words, for a certificate."""
         if self.is_plain or self.rank(views, alpha) > self.units(views):
             return state_guarantee(alpha, beta, views, masked=masked, batch_only=batch_only)
+        names = [one.name for one in self.family.members] if self.family else []
+        choice = "; any of them may be chosen afterwards" if names else ""
         if self.path is not None:
             about = state_path_guarantee(
-                alpha, beta, self.path.gamma, self.path.length, masked=masked
+                alpha, beta, self.path.gamma, self.path.length, names=names, masked=masked
             )
             units = f"stretch is exchangeable with the {self.units(views)} calibration stretches"
-            return f"{about}, if the {units}"
-        names = [one.name for one in self.family.members] if self.family else []
+            return f"{about}, if the {units}{choice}{', for the whole stretch' if names else ''}"
         about = state_family_guarantee(alpha, beta, names, masked=masked)
-        return (
-            f"{about}, if the view is exchangeable with the {views} calibration views; "
-            "any of them may be chosen afterwards"
-        )
+        return f"{about}, if the view is exchangeable with the {views} calibration views{choice}"
 
     def calibration(self, alpha: Fraction, views: int) -> str:
         """Which score became the threshold, in words."""
+        known = state_calibration(alpha, views)
         if self.path is not None:
             m, length = self.units(views), self.path.length
             rank = f"{ordinal(self.rank(views, alpha))} smallest of {m} stretch scores"
-            return f"{m} stretches of {length} views, threshold = {rank}"
-        known = state_calibration(alpha, views)
+            known = f"{m} stretches of {length} views, threshold = {rank}"
         if self.family is None:
             return known
         unit = f"{self.family.own.unit:.4g}"

@@ -32,9 +32,11 @@ def guarantee_words(certificate: Certificate) -> str:
     if path is not None:
         covered = ceil_rank(path.length, 1 - path.gamma)
         views = f"all {covered}" if covered == path.length else f"≥ {covered} of the {path.length}"
+        each = "" if family is None else f", for each of the {len(family.members)} members"
+        choice = "" if family is None else " Any of them may be chosen afterwards, per stretch."
         return (
             f"With probability ≥ {chance}, {views} views of a new stretch have ≥ {share} of their "
-            f"{pixels} inside their boxes."
+            f"{pixels} inside their boxes{each}.{choice}"
         )
     if family is not None:
         return (
