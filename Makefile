@@ -10,10 +10,10 @@ SANITIZED := build/sanitize
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check lint format bench docs sanitize clean
+.PHONY: help install demo test check lint format bench docs sanitize self-test wheel wheel-test clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
@@ -77,6 +77,20 @@ sanitize: install  ## tests of the native core under address and undefined sanit
 	  -m pytest -q -s -p no:cacheprovider \
 	  tests/raster tests/field tests/training/test_losses.py tests/trust/test_poison.py
 
+self-test:  ## the native core without Python: each compiler that is installed, aarch64 under qemu
+	tools/self_test.sh
+
+# Repaired to the oldest manylinux that this machine's compiler and libraries allow.
+wheel: install  ## a wheel and a source archive, into dist/
+	rm -rf dist build/wheel
+	$(BIN)/python -m build --outdir build/wheel
+	mkdir -p dist
+	mv build/wheel/*.tar.gz dist
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m auditwheel repair --wheel-dir dist build/wheel/*.whl
+
+wheel-test:  ## the wheel of dist/ in an empty environment, with no compiler on the path
+	PYTHON="$(PYTHON)" tools/wheel_test.sh dist/*.whl
+
 clean:  ## remove everything generated, .venv included
-	rm -rf $(VENV) build site .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} +

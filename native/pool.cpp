@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pool.hpp"
 
+#if !defined(_WIN32)
 #include <pthread.h>
 #include <unistd.h>
+#endif
 
 #include <atomic>
 #include <condition_variable>
@@ -114,7 +116,10 @@ int default_threads() {
 
 std::mutex region_mutex;  // one parallel region at a time; others queue here
 Pool* pool = nullptr;
-pid_t pool_process = 0;
+#if defined(_WIN32)
+int getpid() { return 0; }  // there is no fork
+#endif
+int pool_process = 0;
 int wanted = 0;
 thread_local bool inside_region = false;
 
@@ -169,6 +174,7 @@ static_assert(sizeof(Header) <= alignment, "the header fits in front of a block"
 
 std::mutex kept_mutex;
 
+#if !defined(_WIN32)
 // A fork while another thread holds a mutex must not leave the child waiting for it.
 const int fork_handlers = pthread_atfork(
     [] {
@@ -183,6 +189,7 @@ const int fork_handlers = pthread_atfork(
         kept_mutex.unlock();
         region_mutex.unlock();
     });
+#endif
 
 Header* kept[256] = {};  // by size class
 std::size_t kept_bytes = 0;

@@ -46,10 +46,9 @@ def test_points_lie_where_photographs_show_their_colour(scene):
 
 
 def test_the_demo_goes_from_photographs_to_a_certificate(tmp_path, monkeypatch, capsys):
-    for name, value in {"STEPS": 300, "GAUSSIANS": 2_000, "RESOLUTION": "64"}.items():
-        monkeypatch.setattr(demo, name, value)
+    monkeypatch.setattr(demo, "QUICK", (300, 2_000, "64"))
     monkeypatch.chdir(tmp_path)
-    assert cli.main(["demo", "-o", "out", "--threads", "1"]) == 0
+    assert cli.main(["demo", "--quick", "-o", "out", "--threads", "1"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert "at least 90% of its pixels" in printed
     assert "a = 1 in every view" not in printed
@@ -58,11 +57,11 @@ def test_the_demo_goes_from_photographs_to_a_certificate(tmp_path, monkeypatch, 
     assert (tmp_path / "out/certified.png").is_file()
     before = (tmp_path / "out/run/splats.ply").stat().st_mtime_ns
 
-    assert cli.main(["demo", "-o", "out", "--threads", "1"]) == 0
+    assert cli.main(["demo", "--quick", "-o", "out", "--threads", "1"]) == 0
     assert "already finished" in capsys.readouterr().out
     assert (tmp_path / "out/run/splats.ply").stat().st_mtime_ns == before
 
-    assert cli.main(["demo", "-o", "out", "--threads", "1", "--json"]) == 0
+    assert cli.main(["demo", "--quick", "-o", "out", "--threads", "1", "--json"]) == 0
     known = json.loads(capsys.readouterr().out)
     assert known["kind"] == "demo" and known["run"]["gaussians"] <= 2_000
     assert known["certificate"]["views"]["calibration"] == 20

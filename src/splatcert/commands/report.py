@@ -19,6 +19,7 @@ from splatcert.errors import OptionError
 from splatcert.progress import Progress
 
 if TYPE_CHECKING:
+    from splatcert.certificate.certificate import Certificate
     from splatcert.report.content import NextPhotos
     from splatcert.scene.scene import Scene
     from splatcert.splats.gaussians import Splats
@@ -33,12 +34,21 @@ class Report:
     The certificate alone gives the guarantee, numbers and charts; the model adds renders and
     boxes; the capture adds pixels outside their boxes. Model and capture are read from where
     they were certified, unless --model or --data say otherwise.
+
+    With two certificates, write a page that compares them on the photographs that both were
+    calibrated on: the same views in the same colours, and which of them got worse.
     """
 
     certificate: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="CERT")]
     """Folder written by splatcert certify."""
+    other: Annotated[
+        Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="OTHER", help_behavior_hint="")
+    ] = None
+    """Second certificate, to compare the first with."""
     output: Annotated[Path | None, unset("FILE", "-o")] = None
-    """File to write. Default: report.html in the certificate's folder."""
+    """File to write. Default: report.html in its folder, or comparison.html in the second one's."""
+    other_model: Annotated[Path | None, unset("MODEL")] = None
+    """Path to the model of the second certificate, if it has moved."""
     alone: bool = False
     """Use the certificate alone, without its model and capture."""
     suggest: int = 0
@@ -55,18 +65,31 @@ class Report:
     def __post_init__(self) -> None:
         if not 0 <= self.suggest <= LARGEST:
             raise OptionError(f"--suggest must be 0 to {LARGEST}, got {self.suggest}.")
+        if self.other is None and self.other_model is not None:
+            raise OptionError("--other-model requires a second certificate to compare with.")
+        if self.other is not None and (self.suggest or self.show.photos):
+            raise OptionError(
+                "--suggest and --photos are for a report about one certificate.\n"
+                "  Leave them out, or pass only one certificate."
+            )
 
     def run(self) -> None:
         """Load what is available and write the page."""
+        self.inputs.start()
+        if self.other is not None:
+            self._compare(self.other)
+        else:
+            self._report()
+
+    def _report(self) -> None:
         from splatcert.certificate.family import member_folder
         from splatcert.certificate.store import folder_of, read_content
         from splatcert.conformal.calibrate import CalibrationTooSmall
         from splatcert.deploy import load_certified_scene, load_certified_splats
         from splatcert.report.build import write_report
 
-        self.inputs.start()
         folder = folder_of(member_folder(self.certificate, self.inputs.member))
-        model, data = self._places(folder)
+        model, data = self._places(folder, self.inputs.model)
         record, scene, splats = read_content(folder)[1], None, None
         if data is not None:
             scene = load_certified_scene(record, data, self.images)
@@ -90,18 +113,71 @@ class Report:
             print(json.dumps({"kind": "report", "path": str(output), "bytes": size}, indent=2))
             return
         say("Report", f"{output}, {size / 2**20:.1f} MB")
+        self._say_left_out(model, data)
+
+    def _say_left_out(self, model: Path | None, data: Path | None) -> None:
         if model is None:
             say("Left out", "pictures: pass --model to add renders, and --data to add misses")
         elif data is None:
             say("Left out", "misses: pass --data to add them")
 
-    def _places(self, folder: Path) -> tuple[Path | None, Path | None]:
+    def _compare(self, other: Path) -> None:
+        """Write the page about two certificates."""
+        from splatcert.certificate.family import member_folder
+        from splatcert.certificate.store import folder_of
+        from splatcert.report.compare import compare, write_comparison
+
+        given = (self.certificate, self.inputs.model), (other, self.other_model)
+        folders, certificates, scenes = [], [], []
+        for path, model in given:
+            folder = folder_of(member_folder(path, self.inputs.member))
+            certificate, scene = self._loaded(folder, model)
+            folders.append(folder)
+            certificates.append(certificate)
+            scenes.append(scene)
+        output = folders[1] / "comparison.html" if self.output is None else self.output
+        with stages() as on:
+            found = compare(
+                (certificates[0], certificates[1]),
+                (str(self.certificate), str(other)),
+                (scenes[0], scenes[1]),
+                self.show,
+                on,
+            )
+            write_comparison(found, output)
+        counts = {verdict: found.count(verdict) for verdict in ("worse", "same", "better")}
+        widths = [255 * found.mean_given(side) for side in (0, 1)]
+        if self.json:
+            facts = {"kind": "comparison", "path": str(output), "photographs": len(found.rows)}
+            print(json.dumps({**facts, **counts, "half_width_of_255": widths}, indent=2))
+            return
+        say("Comparison", f"{output}, {output.stat().st_size / 2**20:.1f} MB")
+        say(
+            "Half-width",
+            f"{widths[0]:.1f} of 255 in A, {widths[1]:.1f} in B, on the photos of both",
+        )
+        say("Photos", ", ".join(f"{count} {verdict} in B" for verdict, count in counts.items()))
+        if not found.pictures:
+            say("Left out", "pictures: pass --model and --other-model to add them")
+
+    def _loaded(self, folder: Path, model: Path | None) -> tuple[Certificate, Scene | None]:
+        """A certificate with its model and capture, where they are known."""
+        from splatcert.certificate.store import read_content
+        from splatcert.deploy import load_certificate, load_certified_scene, load_certified_splats
+
+        place, data = self._places(folder, model)
+        record = read_content(folder)[1]
+        scene = None if data is None else load_certified_scene(record, data, self.images)
+        splats = None if place is None else load_certified_splats(record, place, scene)
+        return load_certificate(folder, splats, scene=scene), scene
+
+    def _places(self, folder: Path, model: Path | None) -> tuple[Path | None, Path | None]:
         """Paths of model and capture; a capture is not used without its model."""
         from splatcert.certificate.store import remembered
 
         if self.alone:
             return None, None
-        model = self.inputs.model or remembered(folder, "model")
+        model = model or remembered(folder, "model")
         data = self.inputs.data or remembered(folder, "data")
         if model is None and self.inputs.data is not None:
             raise OptionError("--data requires --model: misses are counted on renders.")

@@ -91,7 +91,7 @@ def report_of(
 ) -> ReportContent:
     """Everything a report says about a certificate, wherever it is stored."""
     record = certificate.record
-    calibration = _calibration(certificate)
+    calibration = calibration_of(certificate)
     views = ReportViews()
     if certificate.scale is not None:
         order = calibration.by_difficulty(certificate.beta)
@@ -124,7 +124,8 @@ def report_of(
     )
 
 
-def _calibration(certificate: Certificate) -> Calibration:
+def calibration_of(certificate: Certificate) -> Calibration:
+    """The calibration views of a certificate, as rows of numbers."""
     record, views = certificate.record, certificate.views
     rows = views.held_out.rows_of(view.name for view in record.calibration)
     reach = [views.oracle("held-out", beta, record.scale.shape)[rows] for beta in views.betas]

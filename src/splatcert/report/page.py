@@ -11,6 +11,7 @@ import base64
 import hashlib
 import math
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -70,6 +71,17 @@ def write_page(report: ReportContent, path: Path) -> Path:
 
 def render_page(report: ReportContent) -> str:
     """The page as text."""
+    return fill_template(
+        "page.html",
+        report=report,
+        guarantee=report.guarantee,
+        bounded=math.isfinite(report.guarantee.threshold),
+        **_derived(report),
+    )
+
+
+def fill_template(name: str, **content: Any) -> str:
+    """A page of ours with its style and script, which the page's policy knows by its hash."""
     pages = Environment(
         loader=FileSystemLoader(HERE),
         autoescape=True,
@@ -88,14 +100,13 @@ def render_page(report: ReportContent) -> str:
     pages.globals.update(plural=plural, ordinal=ordinal)
     script = (HERE / "page.js").read_text(encoding="utf-8")
     style = pages.get_template("page.css").render()
-    return pages.get_template("page.html").render(
-        report=report,
-        guarantee=report.guarantee,
-        bounded=math.isfinite(report.guarantee.threshold),
+    return pages.get_template(name).render(
         style=Markup(style),
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        **_derived(report),
+        marks=MARKS,
+        bar=_bar(),
+        **content,
     )
 
 
@@ -112,14 +123,12 @@ def _derived(report: ReportContent) -> dict[str, Any]:
         "hero": rows[middle] if rows else None,
         "example": _example(report.pictures[middle], rows[middle], scale) if rows else (),
         "scale": scale,
-        "bar": _bar(),
         "given": guarantee.threshold * views.factors,
         "needed": views.needed(guarantee.beta),
         "apart": _apart(views.needed(guarantee.beta)),
         "order": views.by_difficulty(guarantee.beta).tolist(),
         "covered": covered,
         "short": int((~covered).sum()),
-        "marks": MARKS,
         "counts": Counter(condition.mark for condition in report.conditions),
         "holds": all(check.passed for check in report.checks),
         "coverage_chart": charts.coverage_curve(views, guarantee)
@@ -150,10 +159,15 @@ def _apart(needed: NDArray[np.float64]) -> str:
 
 def scale_for(report: ReportContent) -> WidthScale:
     """One colour scale for every picture, wide enough for the half-widths shown or needed."""
-    maps = [view.half_width for view in report.pictures if view.half_width is not None]
+    return scale_of(report.pictures, report.calibration.needed(report.guarantee.beta).tolist())
+
+
+def scale_of(pictures: Sequence[ViewPicture], needed: Sequence[float]) -> WidthScale:
+    """One colour scale that holds these pictures or, without any, these half-widths."""
+    maps = [view.half_width for view in pictures if view.half_width is not None]
     if maps:
         return WidthScale.holding(max(float(np.quantile(one, HIGH)) for one in maps))
-    return WidthScale.holding(float(report.calibration.needed(report.guarantee.beta).max()))
+    return WidthScale.holding(max(needed))
 
 
 def _row(report: ReportContent, picture: ViewPicture, number: int, scale: WidthScale) -> Row:
