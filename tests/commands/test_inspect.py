@@ -131,6 +131,14 @@ def test_a_predictor_says_where_it_was_learned(name, capsys):
     assert known["kind"] == "predictor" and known["card"]["views"] == "held-out"
 
 
+def test_a_guide_is_not_mistaken_for_a_capture(capsys):
+    path = PREDICTORS / "guide.json"
+    assert cli.main(["inspect", str(path)]) == 0
+    assert "weights of the guided scale for 11 maps" in " ".join(capsys.readouterr().out.split())
+    assert cli.main(["inspect", str(path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["kind"] == "guide"
+
+
 def test_a_predictor_without_a_card_is_shown_as_one(tmp_path, capsys):
     made_predictor().save(tmp_path / "mine.json")
     assert cli.main(["inspect", str(tmp_path / "mine.json")]) == 0

@@ -80,6 +80,17 @@ COMMANDS: dict[str, tuple[str, ...]] = {
         f"render {{it}} -o {{out}} --cameras orbit --seconds 0.2 --fps 10 --no-film {MODEL}",
         *(("sign {it} --key {valid}/key",) if shutil.which("ssh-keygen") else ()),
     ),
+    "family": (
+        "inspect {it}",
+        "verify {it}",
+        f"report {{it}} -o {{out}}/report.html --member constant {MODEL}",
+        f"render {{it}} -o {{out}} --cameras orbit --seconds 0.2 --fps 10 --no-film {MODEL}",
+    ),
+    "guide.json": (
+        "inspect {it}",
+        "certify {valid}/transforms {valid}/model.ply -o {out} --holdout 3 --scale guided "
+        "--guide {it}",
+    ),
     "views.npz": ("learn {it} -o {out}/predictor.json",),
     "predictor.json": (
         "inspect {it}",
@@ -141,6 +152,9 @@ FILES: tuple[tuple[str, str, dict[str, Mutation], int], ...] = (
     ("cert", "certificate.json", JSON, 2),
     ("cert", "field.safetensors", BINARY, 1),
     ("cert", "views.npz", BINARY, 1),
+    ("family", "family.json", JSON, 2),
+    ("family", "constant/certificate.json", JSON, 1),
+    ("guide.json", "", JSON, 2),
     ("views.npz", "", BINARY, 1),
     ("predictor.json", "", JSON, 1),
     ("bench.toml", "", {name: _of_captures(how) for name, how in TEXT.items()}, 3),

@@ -1,18 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Malformed compressed models made by hand: bombs, loops, and names that lead elsewhere."""
+"""Malformed compressed models, families and guides made by hand.
+
+Bombs, loops, and names that lead elsewhere.
+"""
 
 from __future__ import annotations
 
 import gzip
 import io
 import json
+import shutil
 import struct
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from handmade import Spoil, edited, link, nested, replaced, sparse, written
+from handmade import Spoil, edited, link, nested, pipe, replaced, sparse, written
 from PIL import Image
+
+from splatcert.certificate.hashes import seal_of
+from splatcert.certificate.store import FAMILY
 
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1234567\n"
 
@@ -53,6 +61,26 @@ def doubling(depth: int) -> dict:
     return {"nodes": [*nodes, {}], "scenes": [{"nodes": [0]}]}
 
 
+def members(change: Callable[[dict[str, str]], object]) -> Spoil:
+    """Other members in a family's list, with a seal that is right."""
+
+    def edit(content: dict) -> None:
+        change(content["members"])
+        content["seal"] = seal_of(content)
+
+    return edited(edit, FAMILY)
+
+
+def member_link(target: str) -> Spoil:
+    """A member's folder replaced by a link."""
+
+    def spoil(it: Path) -> None:
+        shutil.rmtree(it / "constant")
+        (it / "constant").symlink_to(target)
+
+    return spoil
+
+
 FORMATS: dict[str, dict[str, Spoil]] = {
     "model.spz": {
         "bomb": spz(1, 1 << 27),
@@ -90,6 +118,31 @@ FORMATS: dict[str, dict[str, Spoil]] = {
         "nodes-loop": glb({"nodes": [{"children": [0, 0]}], "scenes": [{"nodes": [0]}]}),
         "nodes-doubling": glb(doubling(60)),
         "a-mesh": glb({"nodes": [{"mesh": 0}], "meshes": [{"primitives": [{}]}]}),
+    },
+    "family": {
+        "member-outside": members(lambda known: known.update({"../cert": "0" * 64})),
+        "members-many": members(lambda known: known.update({f"m{k}": "" for k in range(5000)})),
+        "member-gone": members(lambda known: known.pop("constant")),
+        "members-list": edited(lambda c: c.update(members=["paper", "constant"]), FAMILY),
+        "schema-new": edited(lambda c: c.update(schema=99), FAMILY),
+        "a-device": link(FAMILY, "/dev/zero"),
+        "a-pipe": pipe(FAMILY),
+        "two-gigabytes": sparse(2 << 30, FAMILY),
+        "member-link-outside": member_link("/etc"),
+        "member-link-loop": member_link("constant"),
+    },
+    "guide.json": {
+        "a-device": link("", "/dev/zero"),
+        "a-pipe": pipe(),
+        "weights-nan": edited(lambda c: c.update(weights=[float("nan")] * len(c["weights"]))),
+        "weights-huge": edited(lambda c: c.update(weights=[1e308] * len(c["weights"]))),
+        "weights-short": edited(lambda c: c.update(weights=[1.0])),
+        "strength": edited(lambda c: c.update(strength=7)),
+        "beta": edited(lambda c: c.update(beta="1/0")),
+        "features": edited(lambda c: c.update(features=["a"])),
+        "card-list": edited(lambda c: c.update(card={"scenes": 5})),
+        "version": edited(lambda c: c.update(version=2)),
+        "two-gigabytes": sparse(2 << 30),
     },
     "packed.ply": {
         "no-chunks": replaced(b"element chunk 1", b"element chunk 0"),

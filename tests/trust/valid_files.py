@@ -34,6 +34,7 @@ from splat_layouts import (  # noqa: E402
 )
 from splatcert.cli import main  # noqa: E402
 from splatcert.config import TrainConfig  # noqa: E402
+from splatcert.difficulty.predictor import PREDICTORS  # noqa: E402
 from splatcert.raster.render import render  # noqa: E402
 from splatcert.scene.load import load_scene  # noqa: E402
 from splatcert.splats.files import save_ply  # noqa: E402
@@ -243,14 +244,17 @@ def _pretend_it_trained_well(run: Path, model: Path) -> None:
 
 
 def _write_own_artefacts(root: Path) -> None:
-    """A finished run, one that stopped half-way, a certificate and a predictor."""
+    """A finished run, one that stopped half-way, certificates, a predictor and a guide."""
     capture, run, cert = (str(root / name) for name in ("transforms", "run", "cert"))
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         assert main(["train", capture, "-o", run, *TRAIN]) == 0
         model = str(root / "model.ply")
         arguments = ["certify", capture, model, "-o", cert, "--holdout", "3", "--predictor", "none"]
         assert main([*arguments, "--alpha", "1/5"]) == 0  # six views are enough for it
+        family = [*arguments[:3], "-o", str(root / "family"), *arguments[5:], "--alpha", "1/5"]
+        assert main([*family, "--scale", "paper,constant"]) == 0
     shutil.copy(root / "cert/views.npz", root / "views.npz")
+    shutil.copy(PREDICTORS / "guide.json", root / "guide.json")
     _pretend_it_trained_well(root / "run", root / "model.ply")
     half = root / "half_run"
     scene = load_scene(root / "transforms", holdout=3)

@@ -37,7 +37,7 @@ class Inspect:
     """Describe a capture, model, certificate or predictor."""
 
     path: Annotated[Path, tyro.conf.Positional]
-    """Capture, model, certificate, view predictor or cameras.json."""
+    """Capture, model, certificate, view predictor, guide or cameras.json."""
     data: Annotated[Path | None, unset("PATH")] = None
     """Capture of the model, to find its coordinate frame by rendering a few training views."""
     capture: tyro.conf.OmitArgPrefixes[CaptureToTrain] = field(default_factory=CaptureToTrain)
@@ -61,6 +61,8 @@ class Inspect:
             self._show_cameras()
         elif is_predictor(self.path):
             self._show_predictor()
+        elif is_guide(self.path):
+            self._show_guide()
         else:
             self._show_capture_or_model()
 
@@ -139,6 +141,21 @@ class Inspect:
         show_predictor(predictor)
         say("Next", f"splatcert certify DATA MODEL -o CERT --predictor {self.path}")
 
+    def _show_guide(self) -> None:
+        """Show what the guided scale learned, and from how many captures."""
+        from splatcert.difficulty.guided.guide import load_guide
+
+        self._refuse_both("guide")
+        guide = load_guide(self.path)
+        if self.json:
+            known = {"kind": "guide", "path": str(self.path), "sha256": guide.sha256}
+            print(json.dumps({**known, "card": guide.card}, indent=2))
+            return
+        learned = f"learned at beta = {guide.beta}"
+        say("Guide", f"weights of the guided scale for {len(guide.weights)} maps, {learned}")
+        say("SHA-256", guide.sha256)
+        say("Next", f"splatcert certify DATA MODEL -o CERT --scale guided --guide {self.path}")
+
     def _refuse_both(self, kind: str) -> None:
         self._refuse_capture_options(kind)
         self._refuse_data(kind)
@@ -168,6 +185,13 @@ def is_camera_list(path: Path) -> bool:
 def is_predictor(path: Path) -> bool:
     """Whether a file declares itself a view predictor."""
     from splatcert.difficulty.predictor import FORMAT
+
+    return f'"{FORMAT}"'.encode() in _json_head(path)
+
+
+def is_guide(path: Path) -> bool:
+    """Whether a file declares itself a guide, the weights of the guided scale."""
+    from splatcert.difficulty.guided.guide import FORMAT
 
     return f'"{FORMAT}"'.encode() in _json_head(path)
 
