@@ -84,9 +84,14 @@ def _adapter() -> Any:
         ) from error
 
 
+def adapter_info() -> dict[str, Any]:
+    """What WebGPU says of the device: its name, kind (`adapter_type`), driver and interface."""
+    return dict(_adapter().info)
+
+
 def adapter_name() -> str:
     """Name and interface of the device that the back end `gpu` runs on."""
-    info = _adapter().info
+    info = adapter_info()
     return f"{info['device']} ({info['backend_type']})"
 
 
