@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from splatcert.capture import Capture, open_capture
     from splatcert.certificate.certificate import Certificate
     from splatcert.certificate.family import Family
+    from splatcert.checkup.diagnose import Diagnosis, doctor
     from splatcert.config import CertifyConfig, LearnConfig, PathPromise, ReportConfig, TrainConfig
     from splatcert.conformal.boxes import Boxes, Flag
     from splatcert.deploy import load_certificate, verify
@@ -48,6 +49,7 @@ __all__ = [
     "CertifyConfig",
     "Check",
     "Constant",
+    "Diagnosis",
     "Family",
     "Flag",
     "GuidedScale",
@@ -69,6 +71,7 @@ __all__ = [
     "__version__",
     "certify",
     "certify_family",
+    "doctor",
     "learn",
     "load_certificate",
     "load_predictor",
@@ -92,6 +95,7 @@ _HOMES = {
     "CertifyConfig": "splatcert.config",
     "Check": "splatcert.verification.checks",
     "Constant": "splatcert.scales.maps",
+    "Diagnosis": "splatcert.checkup.diagnose",
     "Family": "splatcert.certificate.family",
     "Flag": "splatcert.conformal.boxes",
     "GuidedScale": "splatcert.scales.guided",
@@ -112,6 +116,7 @@ _HOMES = {
     "ViewPredictor": "splatcert.difficulty.predictor",
     "certify": "splatcert.pipeline",
     "certify_family": "splatcert.families.certify",
+    "doctor": "splatcert.checkup.diagnose",
     "learn": "splatcert.pipeline",
     "load_certificate": "splatcert.deploy",
     "load_predictor": "splatcert.difficulty.predictor",

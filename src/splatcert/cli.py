@@ -50,6 +50,7 @@ COMMANDS = {
     "view": "splatcert_viewer.command:View",
     "suggest": "splatcert.commands.suggest:Suggest",
     "export": "splatcert.commands.export:Export",
+    "doctor": "splatcert.commands.doctor:Doctor",
     "bench": "splatcert_bench.commands:Bench",
     "results": "splatcert_bench.commands:Results",
 }
@@ -163,7 +164,8 @@ def _refusal(error: Exception) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code of one invocation.
 
-    0 success, 2 bad input, 3 a rule of `check` is not met, 1 a bug of ours, 130 interrupted.
+    0 success, 2 bad input, 3 a rule of `check` is not met, 130 interrupted; 1 a bug of ours, or
+    a back end that `doctor` finds wrong.
     """
     _replace_closed_streams()
     try:

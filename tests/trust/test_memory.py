@@ -161,6 +161,6 @@ def test_a_limit_must_be_a_positive_number(value, monkeypatch):
 
 def test_the_default_is_half_of_the_memory_or_a_number(monkeypatch):
     monkeypatch.delenv(memory.VARIABLE, raising=False)
-    assert memory.memory_limit() == memory._physical() // 2 > 0
+    assert memory.memory_limit() == memory.physical_memory() // 2 > 0
     monkeypatch.setattr(os, "sysconf", lambda name: -1 if "SIZE" in name else 0)
     assert memory.memory_limit() == memory.UNKNOWN

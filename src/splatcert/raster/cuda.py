@@ -219,8 +219,12 @@ class CudaView(View):
 
 def _device(splats: Splats) -> torch.device:
     """Where to render: the splats' own device if it is CUDA, else the current one."""
-    if splats.means.is_cuda:
-        return splats.means.device
+    return splats.means.device if splats.means.is_cuda else require_device()
+
+
+def require_device() -> torch.device:
+    """The current CUDA device, or an error that says what is missing."""
+    installed_gsplat()
     if not torch.cuda.is_available():
         raise BackendError(
             "the back end 'cuda' requires a CUDA device, and torch finds none.\n"

@@ -16,8 +16,8 @@ from splatcert.raster.view import View
 from splatcert.shown import Shown
 from splatcert.splats.gaussians import Splats
 
-Backend = Literal["cpu", "reference", "cuda"]
-BACKENDS: tuple[Backend, ...] = ("cpu", "reference", "cuda")
+Backend = Literal["cpu", "reference", "gpu", "cuda"]
+BACKENDS: tuple[Backend, ...] = ("cpu", "reference", "gpu", "cuda")
 
 
 class BackendError(InputError):
@@ -54,7 +54,28 @@ def _openers() -> dict[str, Callable[[Splats, Camera], View]]:
 
         return CudaView(splats, camera)
 
-    return {"reference": reference, "cpu": cpu, "cuda": cuda}
+    def gpu(splats: Splats, camera: Camera) -> View:
+        from splatcert.raster.gpu.view import GpuView
+
+        return GpuView(splats, camera)
+
+    return {"reference": reference, "cpu": cpu, "gpu": gpu, "cuda": cuda}
+
+
+def unavailable(backend: Backend) -> str | None:
+    """Why a back end cannot run on this machine; None if it can."""
+    try:
+        if backend == "gpu":
+            from splatcert.raster.gpu.device import open_device
+
+            open_device()
+        elif backend == "cuda":
+            from splatcert.raster.cuda import require_device
+
+            require_device()
+    except BackendError as error:
+        return str(error)
+    return None
 
 
 def open_view(splats: Splats, camera: Camera, backend: Backend = "cpu") -> View:
@@ -94,6 +115,8 @@ def renderer_of(backend: Backend) -> dict[str, object]:
     """Name, version and constants of the renderer behind a back end."""
     if backend == "cpu":
         from splatcert.raster.native import renderer_identity
+    elif backend == "gpu":
+        from splatcert.raster.gpu.view import renderer_identity
     elif backend == "cuda":
         from splatcert.raster.cuda import renderer_identity
     else:

@@ -25,7 +25,7 @@ def memory_limit() -> int:
     """Most bytes that one picture may take: half of the machine's memory, unless set otherwise."""
     asked = os.environ.get(VARIABLE)
     if asked is None:
-        return _physical() // 2 or UNKNOWN
+        return physical_memory() // 2 or UNKNOWN
     try:
         limit = float(asked) * GIB
     except ValueError:
@@ -38,7 +38,8 @@ def memory_limit() -> int:
     return int(limit)
 
 
-def _physical() -> int:
+def physical_memory() -> int:
+    """Bytes of memory of this machine; 0 if the system does not say."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):  # not a POSIX system, or it does not say
