@@ -177,7 +177,9 @@ def test_page_from_the_numbers_alone(folder, tmp_path, capsys):
     known = json.loads(capsys.readouterr().out)
     assert known["kind"] == "results" and known["pages"] == [str(tmp_path / "page.md")]
     assert known["figures"] == len(CHARTS) + len(PANELS) and known["missing"]
-    assert (tmp_path / "page.md").read_text().count("](page/") == len(CHARTS) + len(PANELS)
+    assert (tmp_path / "page.md").read_text().count("](page/") == len(CHARTS) + len(
+        PANELS
+    ) + 1  # the summary repeats one
     assert {path.stem for path in (tmp_path / "page").iterdir()} == set(CHARTS)
 
 

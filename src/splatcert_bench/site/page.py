@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from typing import Any
 
-from splatcert.conformal.levels import in_percent
+from splatcert_bench.site.summary import summary_of
 from splatcert_bench.site.writers import markdown_table, no_html, plain_cell
 from splatcert_bench.studies.collection import MODEL
-from splatcert_bench.tables.paper import paper_range
-from splatcert_bench.tables.table import Table, table_from_plain, written
+from splatcert_bench.tables.table import Table, table_from_plain
 
 SECTIONS: Sequence[tuple[str, tuple[str, ...]]] = (
     ("What was studied", ("manifest",)),
@@ -34,7 +32,8 @@ SECTIONS: Sequence[tuple[str, tuple[str, ...]]] = (
 """Tables and figures by name, in reading order."""
 INTRODUCTION = """# Results
 
-<!-- Made by `splatcert results`. Do not edit: change the code or the numbers. -->
+<!-- Made by `splatcert results`. Do not edit: change the code or the numbers. -->"""
+READING = """## How to read this page
 
 Everything on this page was produced by `splatcert bench` and computed from stored per-view
 numbers; favourable or not, all of it is shown. *Saving* is the share of the constant scale's
@@ -53,7 +52,8 @@ def results_page(
     timed = times or {"tables": [], "missing": {}, "machine": {}}
     tables = {t["name"]: table_from_plain(t) for t in [*results["tables"], *timed["tables"]]}
     pictures = {p["name"]: p for p in [*results["charts"], *results["pictures"]]}
-    parts = [_summary(tables, results["protocol"]), _setting(results, timed)]
+    minute = summary_of(tables, results["protocol"], list(pictures), figures)
+    parts = [minute, READING, _setting(results, timed)]
     for title, names in SECTIONS:
         known = [name for name in names if name in tables or name in pictures]
         if known:
@@ -77,36 +77,6 @@ def _picture(picture: Mapping[str, Any], figures: str) -> str:
     name, title = picture["name"], picture["title"]
     title = plain_cell(title)
     return f"### {title}\n\n![{title}]({figures}/{name}.png)\n\n{plain_cell(picture['caption'])}"
-
-
-def _summary(tables: Mapping[str, Table], protocol: Mapping[str, Any]) -> str:
-    """The headline figures, taken from the tables."""
-    lines = []
-    if "validity" in tables:
-        rows = tables["validity"].rows
-        pooled, views = (_range(tables["validity"], rows, at) for at in (3, 5))
-        target = in_percent(1 - Fraction(protocol["alpha"]))
-        lines.append(
-            f"At a target of {target}, pixel-pooled calibration covers {pooled}% of test views, "
-            f"View-CP {views}% (the paper: {paper_range('tab:validity', 'pooled_view')}% and "
-            f"{paper_range('tab:validity', 'view_view')}%)."
-        )
-    if "panel-a" in tables:
-        panel = tables["panel-a"]
-        saved = [
-            f"{row.label} {written(row.cells[1].ours, panel.columns[1])}" for row in panel.rows[1:]
-        ]
-        lines.append(f"Width saved against the constant scale, in per cent: {'; '.join(saved)}.")
-    if "audit" in tables:
-        largest = max(float(row.cells[0].ours.value or 0) for row in tables["audit"].rows)
-        lines.append(f"The paper's identities hold on measured maps to {largest:.1e}.")
-    return "\n".join(f"- {line}" for line in lines)
-
-
-def _range(table: Table, rows: Sequence[Any], at: int) -> str:
-    values = sorted(float(row.cells[at].ours.value) for row in rows)
-    first, last = f"{values[0]:.1f}", f"{values[-1]:.1f}"
-    return first if first == last else f"{first}–{last}"
 
 
 def _setting(results: Mapping[str, Any], times: Mapping[str, Any]) -> str:
