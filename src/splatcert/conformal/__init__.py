@@ -12,7 +12,7 @@ from splatcert.conformal.calibrate import (
 )
 from splatcert.conformal.family_conformal import FamilyConformal, family_scores, units_from
 from splatcert.conformal.levels import Level, parse_level
-from splatcert.conformal.maps import Coverage, measure_coverage, rgb_residual
+from splatcert.conformal.maps import Coverage, Quantity, measure_coverage, rgb_residual
 from splatcert.conformal.path_conformal import (
     PathConformal,
     path_threshold,
@@ -37,6 +37,7 @@ __all__ = [
     "Level",
     "PathConformal",
     "PermutationTest",
+    "Quantity",
     "ViewConformal",
     "family_risk_control",
     "family_scores",
