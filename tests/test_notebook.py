@@ -40,6 +40,10 @@ def test_a_certificate_shows_its_guarantee_and_its_scope(certificate):
     assert "With probability ≥ 90%" in words and "exchangeable with its 12 calibration" in words
 
 
+def test_a_certificate_is_short_in_words(certificate):
+    assert "calibrated on 12 views" in repr(certificate) and len(repr(certificate)) < 100
+
+
 def test_boxes_show_the_render_beside_the_half_widths(certificate, photos):
     html = certificate.predict(photos[0][HELD_OUT[0]])._repr_html_()
     assert html.count("<img ") == 2

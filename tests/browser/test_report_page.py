@@ -118,3 +118,16 @@ def test_everything_can_be_reached_by_key(page, written):
         page.keyboard.press("Tab")
         reached.add(page.evaluate("document.activeElement.tagName"))
     assert {"A", "BUTTON", "SUMMARY"} <= reached
+
+
+def test_boxes_fade_onto_the_render(page, written):
+    page.goto(written["full"].as_uri())
+    opacity = "getComputedStyle(document.getElementById('right')).opacity"
+    assert page.evaluate(opacity) == "1"
+    page.get_by_label("Fade instead of divide").check()
+    slider = page.get_by_role("slider")
+    slider.fill("25")
+    assert page.evaluate(opacity) == "0.25"
+    assert "Strength" in (slider.get_attribute("aria-label") or "")
+    page.get_by_label("Fade instead of divide").uncheck()
+    assert page.evaluate(opacity) == "1"

@@ -262,3 +262,13 @@ def test_another_model_is_refused(stored, model, tmp_path):
     other = type(model)(**{**vars(model), "means": torch.zeros_like(model.means)})
     with pytest.raises(CertificateError, match="made for a different model"):
         write_report(stored, tmp_path / "report.html", None, other)
+
+
+def test_photographs_are_listed_by_their_error(stored, pages):
+    """Training and calibration photographs, the worst first; the certificate alone knows them."""
+    content = report_of(load_certificate(stored), None, ReportConfig())
+    assert [one.psnr for one in content.photos] == sorted(one.psnr for one in content.photos)
+    assert sorted(one.name for one in content.photos) == sorted(NAMES)
+    calibrated = {view.name for view in load_certificate(stored).record.calibration}
+    assert {one.name for one in content.photos if one.role == "calibration"} == calibrated
+    assert f"All {len(NAMES)} photographs, the worst first" in pages["alone"]

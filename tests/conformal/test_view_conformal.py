@@ -8,7 +8,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from splatcert.conformal import CalibrationTooSmall, ViewConformal, threshold, view_score
+from splatcert.conformal import (
+    CalibrationTooSmall,
+    Quantity,
+    ViewConformal,
+    threshold,
+    view_score,
+)
 from splatcert.conformal.levels import LevelError
 from splatcert.conformal.view_conformal import CallOrderError
 from splatcert.errors import InputError
@@ -161,3 +167,16 @@ def test_its_representation_makes_another_like_it():
     for made in (ViewConformal(0.1, "5%"), ViewConformal([0.1, 0.2], "1/3")):
         assert repr(eval(repr(made))) == repr(made)
     assert repr(ViewConformal(0.1, "5%")) == "ViewConformal(alpha='1/10', beta='1/20')"
+
+
+def test_residuals_may_be_of_anything_with_a_name_and_a_unit(maps):
+    """Only the words change; boxes of one channel are intervals."""
+    residuals, scales = maps
+    depth = ViewConformal(0.1, 0.1, Quantity("depth", "m")).conformalize(residuals, scales)
+    colour = ViewConformal(0.1, 0.1).conformalize(residuals, scales)
+    assert depth.threshold == colour.threshold
+    assert depth.guarantee() == f"{colour.guarantee()}; a box bounds the depth in m"
+    boxes = depth.predict_interval(np.full((5, 6, 1), 3.0), scales[0])
+    assert boxes.lower.shape == (5, 6, 1) and (boxes.lower < 3).all()
+    assert Quantity("depth", "m").half_width(0.123) == "depth ±0.123 m"
+    assert Quantity("normal").half_width(0.5) == "normal ±0.5"

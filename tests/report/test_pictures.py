@@ -10,6 +10,7 @@ import numpy as np
 from PIL import Image
 
 from splatcert.report.colours import WidthScale, palette
+from splatcert.report.page import typical
 from splatcert.report.pictures import LONGEST_SIDE, MISS, ViewPicture, panels
 
 
@@ -62,3 +63,19 @@ def test_misses_are_stained_and_the_rest_is_clear():
 def test_without_boxes_there_is_the_render_alone():
     found = panels(view(4, 50, half_width=None, missed=None), WidthScale(8))
     assert [panel.kind for panel in found] == ["render"]
+
+
+def test_a_page_opens_with_the_sharpest_view_of_medium_difficulty():
+    random = np.random.default_rng(0)
+    sharp = random.random((24, 32, 3), dtype=np.float32)
+    soft = np.full((24, 32, 3), 0.5, dtype=np.float32)
+
+    def views(*centers):
+        return [
+            ViewPicture(name=str(k), center=c, half_width=None, missed=None, error=None, photo=None)
+            for k, c in enumerate(centers)
+        ]
+
+    assert typical(views(sharp, soft, soft, 0.5 * sharp, soft, sharp)) == 3
+    assert typical(views(sharp, soft)) == 0
+    assert typical(views(soft)) == typical([]) == 0

@@ -50,7 +50,7 @@ class CertificateError(InputError):
     """A certificate that cannot be used at all, or not with this model."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Certificate(Plotted):
     """Boxes with a guarantee for one model, one renderer and one set of calibration views.
 
@@ -67,6 +67,10 @@ class Certificate(Plotted):
     """Per-view numbers of training and held-out views."""
     scale: FrozenScale | None = None
     """Maps a camera to its scale; without it a certificate can be read, but not predict."""
+
+    def __repr__(self) -> str:
+        views = self.record.guarantee.views
+        return f"<Certificate of {self.record.scene.name}, calibrated on {views} views>"
 
     @property
     def alpha(self) -> Fraction:

@@ -17,7 +17,7 @@ from splatcert.conformal.family_conformal import (
     units_from,
 )
 from splatcert.conformal.levels import Level, parse_level
-from splatcert.conformal.maps import Coverage, measure_coverage, rgb_residual
+from splatcert.conformal.maps import Coverage, Quantity, measure_coverage, rgb_residual
 from splatcert.conformal.path_conformal import (
     PathConformal,
     path_threshold,
@@ -43,6 +43,7 @@ __all__ = [
     "PathConformal",
     "PathFamilyConformal",
     "PermutationTest",
+    "Quantity",
     "ViewConformal",
     "family_risk_control",
     "family_scores",

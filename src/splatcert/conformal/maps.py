@@ -24,6 +24,18 @@ class MapError(InputError):
     """A residual, scale or mask that does not allow a score."""
 
 
+@dataclass(frozen=True)
+class Quantity:
+    """What is compared at every pixel, such as depth, and the unit of residuals and scales."""
+
+    name: str
+    unit: str = ""
+
+    def half_width(self, value: float) -> str:
+        """A half-width in words: depth ±0.12 m."""
+        return f"{self.name} ±{value:.3g} {self.unit}".rstrip()
+
+
 def rgb_residual(image: ArrayLike, center: ArrayLike) -> NDArray[np.float64]:
     """Distance of the photo from the centre of the boxes: the largest over the channels.
 

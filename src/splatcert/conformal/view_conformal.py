@@ -20,7 +20,7 @@ from splatcert.conformal.calibrate import (
     threshold_of,
 )
 from splatcert.conformal.levels import Level, LevelError, parse_level
-from splatcert.conformal.maps import Coverage, Mask, each_view, measure_coverage
+from splatcert.conformal.maps import Coverage, Mask, Quantity, each_view, measure_coverage
 from splatcert.errors import InputError
 
 
@@ -41,13 +41,23 @@ class ViewConformal:
     `alpha` and `beta` may also be sequences: all pairs are calibrated in one pass over the
     pixels. Each pair's guarantee holds separately, for a pair chosen before looking at
     the widths.
+
+    Residuals need not be of colour. `quantity` names what they are of and their unit, for the
+    sentences: `Quantity("depth", "m")`. Centres of such boxes are [H, W, 1].
     """
 
-    def __init__(self, alpha: Level | Sequence[Level], beta: Level | Sequence[Level]) -> None:
+    def __init__(
+        self,
+        alpha: Level | Sequence[Level],
+        beta: Level | Sequence[Level],
+        quantity: Quantity | None = None,
+    ) -> None:
         self.alphas = _levels(alpha, "alpha")
         """The levels alpha, exact."""
         self.betas = _levels(beta, "beta")
         """The levels beta, exact."""
+        self.quantity = quantity
+        """What the boxes bound; None for colour."""
         self._scores: NDArray[np.float64] | None = None
 
     def conformalize(
@@ -131,7 +141,11 @@ class ViewConformal:
     def guarantee(self, *, alpha: Level | None = None, beta: Level | None = None) -> str:
         """The guarantee in words, and how it was calibrated."""
         views, (a, b) = self.views, self._pair(alpha, beta)
-        return f"{state_guarantee(a, b, views)} ({state_calibration(a, views)})"
+        words = f"{state_guarantee(a, b, views)} ({state_calibration(a, views)})"
+        if self.quantity is None:
+            return words
+        unit = f" in {self.quantity.unit}" if self.quantity.unit else ""
+        return f"{words}; a box bounds the {self.quantity.name}{unit}"
 
     def __repr__(self) -> str:
         return f"ViewConformal(alpha={_written(self.alphas)}, beta={_written(self.betas)})"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 from functools import singledispatch
 from html import escape
 from typing import Any
@@ -92,7 +93,16 @@ def figure_of(shown: object) -> Any:
         raise FigureError(
             "figures need matplotlib.\n  Install it: pip install 'splatcert[figures]'."
         ) from None
-    figure = Figure(figsize=(10, 4), layout="constrained")
+
+    class ShownFigure(Figure):
+        """A figure that a notebook shows without pyplot."""
+
+        def _repr_png_(self) -> bytes:
+            stored = io.BytesIO()
+            self.savefig(stored, format="png")
+            return stored.getvalue()
+
+    figure = ShownFigure(figsize=(10, 4), layout="constrained")
     if isinstance(shown, Boxes):
         _draw_boxes(figure, shown)
     elif isinstance(shown, Certificate):

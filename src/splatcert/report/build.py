@@ -22,6 +22,7 @@ from splatcert.report.content import (
     Estimate,
     Facts,
     NextPhotos,
+    PhotoError,
     ReportContent,
     ScaleRow,
     plural,
@@ -111,6 +112,7 @@ def report_of(
         batch_only=record.scale.batch_only,
         conditions=conditions_of(certificate),
         calibration=replace(calibration, inside=views.inside),
+        photos=_photos(certificate),
         training_places=np.array([view.camera.centre for view in record.training]),
         pictures=views.pictures,
         factor_words=factor,
@@ -138,6 +140,19 @@ def calibration_of(certificate: Certificate) -> Calibration:
         places=np.array([view.camera.centre for view in record.calibration]),
         inside=None,
     )
+
+
+def _photos(certificate: Certificate) -> tuple[PhotoError, ...]:
+    """Every photograph that was compared with its render, the worst first."""
+    views, shape = certificate.views, certificate.record.scale.shape
+    opened = {view.name for view in certificate.record.calibration}
+    found = []
+    for group, role in (("training", "training"), ("held-out", "calibration")):
+        table, needed = views.views(group), views.oracle(group, certificate.beta, shape)
+        rows = zip(table.names, table.psnr.tolist(), needed.tolist(), strict=True)
+        known = [row for row in rows if role == "training" or row[0] in opened]
+        found += [PhotoError(name, role, psnr, width) for name, psnr, width in known]
+    return tuple(sorted(found, key=lambda photo: (photo.psnr, photo.name)))
 
 
 def _scale_words(certificate: Certificate) -> tuple[str, str]:

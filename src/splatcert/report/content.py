@@ -89,6 +89,16 @@ class ShapeTest:
     """Mean error of its pixels relative to the mean error of their view, [bins]."""
 
 
+class PhotoError(NamedTuple):
+    """How far the render is from one photograph that a label was opened for."""
+
+    name: str
+    role: str
+    psnr: float
+    needed: float
+    """Mean half-width at which 1 - beta of its pixels would be inside."""
+
+
 class NextPhoto(NamedTuple):
     """A place worth another photograph: a row of a table."""
 
@@ -130,6 +140,8 @@ class ReportContent:
     """Whether the guarantee covers only views of the certified batch."""
     conditions: tuple[Condition, ...]
     calibration: Calibration
+    photos: tuple[PhotoError, ...]
+    """Training and calibration photographs, from the largest error to the smallest."""
     training_places: Array
     """Centres of the training cameras, [T, 3]."""
     pictures: tuple[ViewPicture, ...]

@@ -49,7 +49,17 @@ function comparing() {
     for (const button of pairs.children) button.setAttribute("aria-pressed", String(button.pair === chosen));
   }
 
-  const move = () => stage.style.setProperty("--split", `${split.value}%`);
+  // Divided, the slider moves the handle; faded, it lays the right picture over the left one.
+  const move = () => {
+    stage.style.setProperty("--split", `${split.value}%`);
+    stage.style.setProperty("--fade", split.value / 100);
+  };
+  const fade = document.getElementById("fade");
+  fade.addEventListener("change", () => {
+    stage.classList.toggle("fade", fade.checked);
+    split.setAttribute("aria-label", fade.checked ? "Strength of the right picture, in percent"
+      : "Position of the divider, in percent of the width");
+  });
   for (const pair of PAIRS.filter((kinds) => kinds.every(panel))) {
     const button = document.createElement("button");
     button.type = "button";

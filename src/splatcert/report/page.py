@@ -34,7 +34,7 @@ from splatcert.report.content import (
     plus_minus,
     width,
 )
-from splatcert.report.pictures import Panel, ViewPicture, error_panel, panels
+from splatcert.report.pictures import Panel, ViewPicture, error_panel, panels, sharpness
 from splatcert.storage.whole import write_text_whole
 
 HERE = Path(__file__).parent
@@ -115,7 +115,7 @@ def _derived(report: ReportContent) -> dict[str, Any]:
     views, guarantee = report.calibration, report.guarantee
     scale = scale_for(report)
     rows = [_row(report, picture, k, scale) for k, picture in enumerate(report.pictures, 1)]
-    middle = len(rows) // 2
+    middle = typical(report.pictures)
     covered = charts.is_covered(views, guarantee)
     has_factor = bool(np.ptp(views.factors) > 0)
     return {
@@ -146,6 +146,13 @@ def _derived(report: ReportContent) -> dict[str, Any]:
             report.training_places, views, guarantee, report.next_photos.photos, scale
         ),
     }
+
+
+def typical(pictures: Sequence[ViewPicture]) -> int:
+    """The sharpest of the views of medium difficulty: a page opens with it."""
+    third = len(pictures) // 3
+    medium = range(third, max(len(pictures) - third, third + 1)) if pictures else ()
+    return max(medium, key=lambda k: sharpness(pictures[k].center), default=0)
 
 
 def _apart(needed: NDArray[np.float64]) -> str:

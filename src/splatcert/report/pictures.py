@@ -107,6 +107,12 @@ def _in_words(values: Map) -> str:
     return f"mean {255 * values.mean():.0f} of 255, {most}"
 
 
+def sharpness(colour: NDArray[Any]) -> float:
+    """Mean size of the steps between neighbouring pixels' brightness."""
+    grey = np.clip(colour, 0, 1).mean(axis=-1)
+    return float(sum(np.abs(np.diff(grey, axis=axis)).mean() for axis in (0, 1)))
+
+
 def reduce(values: NDArray[Any]) -> NDArray[Any]:
     """A map or picture reduced to fit a page; colours are averaged, masks sampled."""
     height, width = values.shape[:2]
