@@ -191,7 +191,7 @@ def open_certificate(
     scene = None
     if (scored or record.scale.needs_photos) and data is not None:
         scene = load_certified_scene(record, data)
-    splats = load_certified_splats(record, place, scene, data)
+    splats = load_certified_splats(record, place, scene, data, backend)
     return load_certificate(folder, splats, scene=scene, backend=backend)
 
 
@@ -227,7 +227,11 @@ def certified_photographs(
 
 
 def load_certified_splats(
-    record: Record, model: Path, scene: Scene | None = None, data: Path | None = None
+    record: Record,
+    model: Path,
+    scene: Scene | None = None,
+    data: Path | None = None,
+    backend: Backend | None = None,
 ) -> Splats:
     """The model, brought into the capture's frame unless it is the certified one as stored."""
     from splatcert.raster.placement import load_for_scene
@@ -247,7 +251,9 @@ def load_certified_splats(
     if scene is None:
         scene = load_certified_scene(record, cast("Path", data))
     renderer = record.renderer
-    placed = load_for_scene(model, scene, background=renderer.background, backend=renderer.backend)
+    placed = load_for_scene(
+        model, scene, background=renderer.background, backend=backend or renderer.backend
+    )
     return placed.splats
 
 
@@ -257,6 +263,7 @@ def certified_capture(
     model: Path,
     images: str | None = None,
     sparse: int | None = None,
+    backend: Backend | None = None,
 ) -> Capture:
     """Capture and model of a certificate, opened as they were certified."""
     from splatcert.capture import Capture, account_of
@@ -264,7 +271,9 @@ def certified_capture(
 
     photographs = certified_photographs(record, data, images, sparse)
     scene, renderer = photographs.scene(held_out_names(record)), record.renderer
-    placed = load_for_scene(model, scene, background=renderer.background, backend=renderer.backend)
+    placed = load_for_scene(
+        model, scene, background=renderer.background, backend=backend or renderer.backend
+    )
     return Capture(
         scene=scene,
         splats=placed.splats,

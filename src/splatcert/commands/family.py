@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from splatcert.capture import Capture
     from splatcert.certificate.family import Family
     from splatcert.commands.certify import Certify
+    from splatcert.commands.engines import Engine
     from splatcert.scales.scale import Scale
 
 
@@ -50,7 +51,7 @@ def certify_several(
     captures: Mapping[str, Capture],
     places: Mapping[str, Path],
     scales: Sequence[Scale],
-    engine: str,
+    engine: Engine,
 ) -> None:
     """Certify all candidates together, write the family's folder, and state the guarantee."""
     from splatcert.certificate.store import is_certificate, remember_places
@@ -69,7 +70,7 @@ def certify_several(
             f"{asked.output} holds a certificate of a single model.\n"
             "  Choose another folder for the family: --output FAMILY."
         )
-    config, backend = asked.config(), asked.engine.backend
+    config, backend = asked.config(), engine.backend
     candidates = candidates_of(captures, scales, config)
     refuse_candidates(candidates, asked.levels()[0], backend)  # before a word or a folder
     first = next(iter(captures))
@@ -77,7 +78,7 @@ def certify_several(
         say_all(opened_words(captures[first], places[first]))
         for name in list(captures)[1:]:
             say("Model", f"{places[name]}, {len(captures[name].splats):,} Gaussians")
-        say("Back end", engine)
+        say("Back end", engine.words)
     with owned_folder(asked.output, "certifying"), stages() as on:
         family = certify_candidates(candidates, config, backend, folder=asked.output, on=on)
         family.save(asked.output)
