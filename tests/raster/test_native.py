@@ -19,6 +19,7 @@ from splatcert.raster.reference import ReferenceView
 from splatcert.raster.render import render
 from splatcert.splats.gaussians import Splats
 from splatcert_bench.synthetic.scenes import made_cameras, made_splats, random_splats
+from view_kinds import fast_backends, fast_views, ready
 from waiting import PATIENCE
 
 PARAMETERS = ("means", "quats", "log_scales", "logit_opacities", "sh")
@@ -66,11 +67,12 @@ def largest(values: torch.Tensor) -> float:
     return float(values.max()) if values.numel() else 0.0
 
 
+@fast_views
 @settings(max_examples=60)
-@given(scenes)
-def test_composite_alpha_and_depth_equal_the_reference_away_from_thresholds(scene):
+@given(scene=scenes)
+def test_composite_alpha_and_depth_equal_the_reference_away_from_thresholds(kind, scene):
     splats, camera = scene
-    fast, exact = NativeView(splats, camera), ReferenceView(splats.to(torch.float64), camera)
+    fast, exact = kind(splats, camera), ReferenceView(splats.to(torch.float64), camera)
     extra = torch.randn(len(splats), 5, generator=torch.Generator().manual_seed(1))
     ours = fast.composite(channels(fast, extra)).double()
     truth = exact.composite(channels(exact, extra))
@@ -139,11 +141,12 @@ def test_every_instruction_set_agrees_with_the_reference(isa, antialiased, chose
         assert_same_gradient(getattr(ours, name).grad, getattr(theirs, name).grad, name)
 
 
-def test_scatter_is_the_adjoint_of_composite_on_200_random_scenes():
+@fast_views
+def test_scatter_is_the_adjoint_of_composite_on_200_random_scenes(kind):
     for seed in range(200):
         size = (8 + seed % 70, 8 + 3 * seed % 50)
         splats, camera = make_scene(seed, 30 + seed, size, 0)
-        view = NativeView(splats, camera)
+        view = kind(splats, camera)
         generator = torch.Generator().manual_seed(seed)
         # Positive entries: the two sums then have no cancellation to hide behind.
         x = torch.rand(len(splats), 3, generator=generator)
@@ -153,20 +156,22 @@ def test_scatter_is_the_adjoint_of_composite_on_200_random_scenes():
         assert float(left) == pytest.approx(float(right), rel=1e-5), seed
 
 
+@fast_views
 @settings(max_examples=20)
-@given(scenes, st.integers(1, 12))
-def test_normal_is_scatter_after_composite(scene, width):
+@given(scene=scenes, width=st.integers(1, 12))
+def test_normal_is_scatter_after_composite(kind, scene, width):
     splats, camera = scene
-    view = NativeView(splats, camera)
+    view = kind(splats, camera)
     values = torch.rand(len(splats), width, generator=torch.Generator().manual_seed(0))
     both = view.scatter(view.composite(values))
     assert (view.normal(values) - both).norm() <= 1e-5 * both.norm() + 1e-12
 
 
+@fast_views
 @pytest.mark.parametrize("width", [1, 2, 3, 4, 5, 7, 8, 9, 10, 16, 17, 32, 40])
-def test_channels_are_composited_independently_to_the_bit(width):
+def test_channels_are_composited_independently_to_the_bit(kind, width):
     splats, camera = make_scene(11, 300, (90, 66))
-    view = NativeView(splats, camera)
+    view = kind(splats, camera)
     values = torch.randn(len(splats), width)
     image = torch.randn(camera.height, camera.width, width)
     together, back = view.composite(values), view.scatter(image)
@@ -202,9 +207,10 @@ def test_same_bits_for_any_number_of_threads_and_from_run_to_run(threads):
         assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True)), count
 
 
-def test_contributors_are_the_weights_of_the_picture():
+@fast_views
+def test_contributors_are_the_weights_of_the_picture(kind):
     splats, camera = make_scene(5, 200, (50, 40))
-    view, exact = NativeView(splats, camera), ReferenceView(splats.to(torch.float64), camera)
+    view, exact = kind(splats, camera), ReferenceView(splats.to(torch.float64), camera)
     pixels = torch.tensor([[0, 0], [39, 49], [17, 23], [16, 16], [15, 31], [33, 8]])
     ours, truth = view.contributors(pixels), exact.contributors(pixels)
     assert torch.equal(ours.offsets, truth.offsets)
@@ -216,15 +222,17 @@ def test_contributors_are_the_weights_of_the_picture():
         assert float(mine.sum()) == pytest.approx(float(alpha[row, column, 0]), abs=1e-6)
 
 
-def test_contributors_outside_the_image_are_refused():
-    view = NativeView(*make_scene(5, 20, (50, 40)))
+@fast_views
+def test_contributors_outside_the_image_are_refused(kind):
+    view = kind(*make_scene(5, 20, (50, 40)))
     with pytest.raises(ValueError, match="pixel 1 lies outside"):
         view.contributors(torch.tensor([[0, 0], [40, 0]]))
 
 
+@fast_views
 @pytest.mark.parametrize("pixel", [[2**32, 2**32], [-1, 0], [0, 2**40]])
-def test_contributors_do_not_wrap_around(pixel):
-    view = NativeView(*make_scene(5, 20, (50, 40)))
+def test_contributors_do_not_wrap_around(kind, pixel):
+    view = kind(*make_scene(5, 20, (50, 40)))
     with pytest.raises(ValueError, match="lies outside"):
         view.contributors(torch.tensor([pixel]))
     with pytest.raises(ValueError, match="whole numbers"):
@@ -319,32 +327,39 @@ CAMERA = Camera(world_to_camera=np.eye(4), fx=30, fy=30, cx=16, cy=12, width=32,
     ],
 )
 @pytest.mark.parametrize("antialiased", [False, True])
-def test_poison_values_never_reach_a_picture(changes, antialiased):
+@fast_backends
+def test_poison_values_never_reach_a_picture(changes, antialiased, backend):
     splats = replace(one_gaussian(**changes), antialiased=antialiased)
-    picture = render(splats, CAMERA)
+    picture = render(splats, CAMERA, backend=ready(backend))
     assert picture.rgb.isfinite().all()
     assert picture.alpha.isfinite().all() and picture.depth.isfinite().all()
+    if backend == "gpu":  # has no gradients
+        return
     fresh = leaves(splats, torch.float32)
     render_differentiable(fresh, CAMERA).sum().backward()
     if picture.alpha.any():
         assert all(getattr(fresh, n).grad.isfinite().all() for n in PARAMETERS)
 
 
-def test_no_gaussians_make_the_background():
+@fast_backends
+def test_no_gaussians_make_the_background(backend):
     empty = one_gaussian()[torch.zeros(0, dtype=torch.long)]
-    picture = render(empty, CAMERA, background=(0.1, 0.2, 0.3))
+    picture = render(empty, CAMERA, background=(0.1, 0.2, 0.3), backend=ready(backend))
     assert torch.allclose(picture.rgb, torch.tensor([0.1, 0.2, 0.3]).expand(24, 32, 3))
     assert not picture.alpha.any() and not picture.depth.any()
 
 
-def test_full_opacity_is_capped_at_099():
+@fast_backends
+def test_full_opacity_is_capped_at_099(backend):
     splats = one_gaussian(logit_opacities=[float("inf")], log_scales=[[3.0] * 3])
-    assert float(render(splats, CAMERA).alpha.max()) == pytest.approx(0.99, abs=1e-6)
+    alpha = render(splats, CAMERA, backend=ready(backend)).alpha
+    assert float(alpha.max()) == pytest.approx(0.99, abs=1e-6)
 
 
-def test_one_pixel():
+@fast_backends
+def test_one_pixel(backend):
     camera = replace(CAMERA, cx=0.5, cy=0.5, width=1, height=1)
-    picture = render(one_gaussian(), camera)
+    picture = render(one_gaussian(), camera, backend=ready(backend))
     expected = torch.sigmoid(torch.tensor(2.0))
     assert float(picture.alpha) == pytest.approx(float(expected), abs=1e-6)
     assert float(picture.depth) == pytest.approx(3.0, rel=1e-6)

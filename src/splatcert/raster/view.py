@@ -142,7 +142,7 @@ class View(ABC):
 
         means = self.splats.means
         planes = torch.stack([torch.ones_like(alpha), residual, alpha], dim=2)
-        exposure, error, row_sum = self.scatter(planes.to(means)).cpu().double().unbind(1)
+        exposure, error, row_sum, squares = self._shares(planes, counted).unbind(1)
         d = directions(means, self.camera).cpu().double()
         phi = basis(d, sums.degree)
         row, column = torch.tril_indices(phi.shape[1], phi.shape[1])
@@ -150,10 +150,15 @@ class View(ABC):
         sums.support += torch.cat(shares, dim=1)
         sums.moments += torch.stack([error, row_sum], dim=1)[:, :, None] * phi[:, None]
         sums.blocks += row_sum[:, None] * phi[:, row] * phi[:, column]
-        squares = torch.zeros_like(sums.squares)
+        sums.squares += squares
+
+    def _shares(self, planes: Tensor, counted: Tensor) -> Tensor:
+        """Sums of w times three planes, and of w^2 over the counted pixels, float64 [N, 4]."""
+        squares = torch.zeros(len(self.splats), dtype=torch.float64)
         for found in self._listed(counted):
             squares.index_add_(0, found.gaussians.cpu(), found.weights.cpu().double() ** 2)
-        sums.squares += squares
+        sums = self.scatter(planes.to(self.splats.means)).cpu().double()
+        return torch.cat([sums, squares[:, None]], dim=1)
 
     def _errors(self, photo: Tensor, background: Rgb) -> tuple[Tensor, Tensor]:
         """Rendered minus photographed colours, [H, W, 3], and opacity, [H, W], on the CPU."""

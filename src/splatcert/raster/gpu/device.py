@@ -4,32 +4,41 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
-from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from splatcert.raster.gpu.shaders import source_of
 from splatcert.raster.render import BackendError
 
 WANTED = ("max-storage-buffer-binding-size", "max-buffer-size")
 """Limits taken as high as the adapter offers them; all others are those of every WebGPU device."""
+LANES = 256
+"""Threads per workgroup, in every kernel."""
 
 
 @dataclass
 class Traffic:
-    """What has moved between host and device since the counters were last set to zero."""
+    """What has moved between host and device, and what has run there."""
 
     uploaded: int = 0
     """Bytes."""
     downloaded: int = 0
     """Bytes."""
     dispatches: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Buffer:
+    """Memory on the device, counted in words of four bytes."""
+
+    raw: Any
+    words: int
 
 
 def _wgpu() -> Any:
@@ -54,12 +63,13 @@ def device_errors(doing: str) -> Iterator[None]:
             f"the GPU ran out of memory while {doing}.\n"
             "  Close other programs that use it, render fewer pixels, or use the back end 'cpu'."
         ) from error
-    except wgpu.GPUError as error:
+    except (wgpu.GPUError, RuntimeError) as error:
+        open_device.cache_clear()  # a lost device stays lost: the next view opens another
         lost = "lost" in str(error).lower()
         said = "the GPU was lost" if lost else "the GPU driver reported an error"
         raise BackendError(
             f"{said} while {doing}: {_last_line(str(error))}\n"
-            "  Run the same command again, or use the back end 'cpu'. No file was changed."
+            "  Run the same command again, or use the back end 'cpu'."
         ) from error
 
 
@@ -105,71 +115,90 @@ def open_device() -> Device:
 
 
 class Device:
-    """An opened device with its compiled kernels; every transfer and dispatch is counted."""
+    """An opened device with its compiled kernels; every transfer and dispatch is counted.
+
+    Kernels are queued and start when a result is downloaded.
+    """
 
     def __init__(self, opened: Any) -> None:
         self._wgpu, self._opened = _wgpu(), opened
-        self._pipelines: dict[tuple[str, str], Any] = {}
+        self._pipelines: dict[str, Any] = {}
+        self._queued: tuple[Any, Any] | None = None
         self.traffic = Traffic()
         self.largest_binding: int = opened.limits["max-storage-buffer-binding-size"]
-        self.groups_per_dimension: int = opened.limits["max-compute-workgroups-per-dimension"]
+        self.most_groups: int = opened.limits["max-compute-workgroups-per-dimension"]
 
-    def empty(self, nbytes: int) -> Any:
+    def empty(self, words: int) -> Buffer:
         """A buffer of zeros."""
         usage = self._wgpu.BufferUsage
         flags = usage.STORAGE | usage.COPY_SRC | usage.COPY_DST
-        with device_errors(f"allocating {nbytes:,} bytes"):
-            return self._opened.create_buffer(size=max(16, -(-nbytes // 4) * 4), usage=flags)
+        with device_errors(f"allocating {4 * words:,} bytes"):
+            return Buffer(self._opened.create_buffer(size=4 * max(4, words), usage=flags), words)
 
-    def upload(self, array: NDArray[Any]) -> Any:
-        """A buffer with the contents of an array of 4-byte numbers."""
-        buffer = self.empty(array.nbytes)
-        if array.nbytes:
+    def upload(self, array: NDArray[Any]) -> Buffer:
+        """A buffer with the contents of an array of four-byte numbers."""
+        buffer = self.empty(array.size)
+        if array.size:
             with device_errors(f"uploading {array.nbytes:,} bytes"):
-                self._opened.queue.write_buffer(buffer, 0, np.ascontiguousarray(array))
+                self._opened.queue.write_buffer(buffer.raw, 0, np.ascontiguousarray(array))
         self.traffic.uploaded += array.nbytes
         return buffer
 
-    def download(self, buffer: Any, shape: Sequence[int], dtype: type = np.float32) -> NDArray[Any]:
-        """The first entries of a buffer as an array."""
-        nbytes = 4 * prod(shape)
-        if not nbytes:
-            return np.zeros(shape, dtype)
-        with device_errors(f"downloading {nbytes:,} bytes"):
-            data = self._opened.queue.read_buffer(buffer, 0, nbytes)
-        self.traffic.downloaded += nbytes
-        return np.frombuffer(data, dtype).reshape(shape).copy()
+    def download(
+        self, buffer: Buffer, words: slice | None = None, dtype: type = np.float32
+    ) -> NDArray[Any]:
+        """Some words of a buffer, or all, after everything queued has run."""
+        first, last, _ = (words or slice(None)).indices(buffer.words)
+        if last <= first:
+            return np.zeros(0, dtype)
+        size = 4 * (last - first)
+        with device_errors(f"downloading {size:,} bytes"):
+            self._submit()
+            data = self._opened.queue.read_buffer(buffer.raw, 4 * first, size)
+        self.traffic.downloaded += size
+        return np.frombuffer(data, dtype).copy()
 
-    def run(self, shader: str, entry: str, groups: int, *buffers: Any) -> None:
-        """Run a kernel with one workgroup per `groups`, its buffers bound in order."""
-        if not groups:
+    def run(self, kernel: str, groups: int, *buffers: Buffer, **constants: int | bool) -> None:
+        """Queue a kernel with this many workgroups, its buffers bound in order."""
+        if groups <= 0:
             return
-        pipeline = self._pipeline(shader, entry)
-        rows = -(-groups // self.groups_per_dimension)
-        with device_errors(f"running {entry}"):
+        rows = -(-groups // self.most_groups)
+        with device_errors(f"running {kernel}"):
+            pipeline = self._pipeline(kernel, constants)
             binding = self._opened.create_bind_group(
                 layout=pipeline.get_bind_group_layout(0),
-                entries=[
-                    {"binding": k, "resource": {"buffer": buffer}}
-                    for k, buffer in enumerate(buffers)
-                ],
+                entries=[_entry(place, buffer) for place, buffer in enumerate(buffers)],
             )
-            encoder = self._opened.create_command_encoder()
-            work = encoder.begin_compute_pass()
+            if self._queued is None:
+                encoder = self._opened.create_command_encoder()
+                self._queued = encoder, encoder.begin_compute_pass()
+            work = self._queued[1]
             work.set_pipeline(pipeline)
             work.set_bind_group(0, binding)
             work.dispatch_workgroups(-(-groups // rows), rows)
-            work.end()
-            self._opened.queue.submit([encoder.finish()])
         self.traffic.dispatches += 1
 
-    def _pipeline(self, shader: str, entry: str) -> Any:
-        key = (shader, entry)
-        if key not in self._pipelines:
-            source = resources.files("splatcert.raster.gpu") / "shaders" / f"{shader}.wgsl"
-            with device_errors(f"compiling {shader}"):
-                module = self._opened.create_shader_module(code=source.read_text("utf-8"))
-                self._pipelines[key] = self._opened.create_compute_pipeline(
-                    layout="auto", compute={"module": module, "entry_point": entry}
-                )
-        return self._pipelines[key]
+    def run_over(self, kernel: str, items: int, *buffers: Buffer, **constants: int | bool) -> None:
+        """Queue a kernel with one thread per item."""
+        self.run(kernel, -(-items // LANES), *buffers, **constants)
+
+    def _submit(self) -> None:
+        if self._queued is not None:
+            (encoder, work), self._queued = self._queued, None
+            work.end()
+            self._opened.queue.submit([encoder.finish()])
+
+    def _pipeline(self, kernel: str, constants: dict[str, int | bool]) -> Any:
+        source = source_of(kernel, tuple(constants.items()))
+        if source not in self._pipelines:
+            module = self._opened.create_shader_module(code=source)
+            self._pipelines[source] = self._opened.create_compute_pipeline(
+                layout="auto", compute={"module": module, "entry_point": "main"}
+            )
+        return self._pipelines[source]
+
+
+def _entry(place: int, buffer: Buffer) -> dict[str, Any]:
+    """A binding of exactly the words in use, so that kernels see the length of an array."""
+    size = 4 * (buffer.words or 4)
+    return {"binding": place, "resource": {"buffer": buffer.raw, "offset": 0, "size": size}}

@@ -1,36 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
-// Front to back over every drawn Gaussian, one thread per pixel.
-struct Picture { width: u32, height: u32, drawn: u32, channels: u32 }
-
-@group(0) @binding(0) var<storage, read> picture: Picture;
-@group(0) @binding(1) var<storage, read> footprints: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> values: array<f32>;
-@group(0) @binding(3) var<storage, read_write> image: array<f32>;
-
-const alpha_cap = 0.9900000095367432;
-const alpha_floor = 1.0 / 255.0;
-const stop = 1e-4;
+// uses walk
+// constants: vectors
+// A: values of the Gaussians to pixels, front to back; one workgroup per tile.
+@group(0) @binding(0) var<storage, read> camera: Camera;
+@group(0) @binding(1) var<storage, read> starts: array<u32>;
+@group(0) @binding(2) var<storage, read> listed: array<u32>;
+@group(0) @binding(3) var<storage, read> records: array<vec4<f32>>;
+@group(0) @binding(4) var<storage, read> values: array<vec4<f32>>;
+@group(0) @binding(5) var<storage, read_write> image: array<vec4<f32>>;
+var<workgroup> centres: array<vec2<f32>, 256>;
+var<workgroup> shapes: array<vec4<f32>, 256>;
+var<workgroup> owners: array<u32, 256>;
+var<workgroup> ended: atomic<u32>;
+var<workgroup> all_ended: u32;
 
 @compute @workgroup_size(256)
-fn blend(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
-         @builtin(local_invocation_index) lane: u32) {
-    let pixel = (group.y * groups.x + group.x) * 256u + lane;
-    if (pixel >= picture.width * picture.height) { return; }
-    let at = vec2(f32(pixel % picture.width), f32(pixel / picture.width)) + 0.5;
-    var transmittance = 1.0;
-    for (var g = 0u; g < picture.drawn; g++) {
-        let place = footprints[2u * g];
-        let conic = footprints[2u * g + 1u];
-        let d = at - place.xy;
-        let sigma = 0.5 * (conic.x * d.x * d.x + conic.z * d.y * d.y) + conic.y * d.x * d.y;
-        let alpha = min(alpha_cap, place.z * exp(-sigma));
-        if (alpha < alpha_floor) { continue; }
-        let after = transmittance * (1.0 - alpha);
-        if (after <= stop) { break; }
-        for (var c = 0u; c < picture.channels; c++) {
-            image[pixel * picture.channels + c] +=
-                alpha * transmittance * values[g * picture.channels + c];
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+        @builtin(local_invocation_index) lane: u32) {
+    let t = number(group, groups);
+    if (t + 1u >= arrayLength(&starts)) { return; }
+    let columns = (camera.size.x + tile_size - 1u) / tile_size;
+    let tile = vec2(t % columns, t / columns);
+    let inside = vec2(lane % tile_size, lane / tile_size);
+    let at = tile * tile_size + inside;
+    let pixel = vec2<f32>(inside) + 0.5;
+    let shown = all(at < camera.size);
+    var transmittance = select(0.0, 1.0, shown);
+    if (lane == 0u) { atomicStore(&ended, 0u); }
+    workgroupBarrier();
+    if (!shown) { atomicAdd(&ended, 1u); }
+    var sums: array<vec4<f32>, vectors>;
+    let end = starts[t + 1u];
+    for (var batch = starts[t]; batch < end; batch += 256u) {
+        workgroupBarrier();
+        if (lane == 0u) { all_ended = atomicLoad(&ended); }
+        if (workgroupUniformLoad(&all_ended) == 256u) { break; }
+        if (batch + lane < end) {
+            let m = listed[batch + lane];
+            centres[lane] = from_corner(records[2u * m], tile);
+            shapes[lane] = records[2u * m + 1u];
+            owners[lane] = m;
         }
-        transmittance = after;
+        workgroupBarrier();
+        var k = select(0u, 256u, transmittance == 0.0);
+        for (; k < min(256u, end - batch); k++) {
+            let alpha = alpha_at(pixel, centres[k], shapes[k]);
+            if (alpha == 0.0) { continue; }
+            let after = transmittance * (1.0 - alpha);
+            if (after <= stop_transmittance) {
+                transmittance = 0.0;
+                atomicAdd(&ended, 1u);
+                break;
+            }
+            let weight = alpha * transmittance;
+            for (var v = 0u; v < vectors; v++) {
+                sums[v] += weight * values[owners[k] * vectors + v];
+            }
+            transmittance = after;
+        }
+    }
+    if (shown) {
+        for (var v = 0u; v < vectors; v++) {
+            image[(at.y * camera.size.x + at.x) * vectors + v] = sums[v];
+        }
     }
 }
