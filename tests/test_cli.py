@@ -104,7 +104,7 @@ def test_version(capsys):
     [
         (["frobnicate"], "frobnicate"),
         (["demo", "--colour", "red"], "--colour"),
-        (["demo", "--backend", "gpu"], "'gpu'"),
+        (["demo", "--backend", "opengl"], "'opengl'"),
         (["demo", "--threads", "-1"], "--threads must be 0 or more, got -1"),
         (["inspect"], "PATH"),
     ],

@@ -13,6 +13,8 @@ from typing import Literal
 
 from splatcert.errors import InputError
 
+Backend = Literal["cpu", "reference", "gpu", "cuda"]
+"""Renderers by name: native code, plain torch, WebGPU, and gsplat."""
 REFERENCE_ITERATIONS = 30_000
 """Length of the published schedules, to which ours are scaled."""
 

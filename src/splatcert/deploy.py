@@ -23,7 +23,8 @@ from splatcert.verification.training_photos import check_left_out, check_trainin
 
 if TYPE_CHECKING:
     from splatcert.capture import Capture
-    from splatcert.scales.scale import Scale
+    from splatcert.raster.render import Backend
+    from splatcert.scales.scale import FrozenScale, Scale
     from splatcert.scene.load import Photographs
     from splatcert.scene.roles import TrainingView
     from splatcert.scene.scene import Scene
@@ -37,6 +38,7 @@ def load_certificate(
     member: str | None = None,
     scale: Scale | None = None,
     scene: Scene | None = None,
+    backend: Backend | None = None,
 ) -> Certificate:
     """Load a certificate from its folder; an edited one or one of other splats is refused.
 
@@ -44,12 +46,18 @@ def load_certificate(
     default: the first. If it uses a map of your own, pass the map again as `scale`; it is
     checked on a calibration view. A guided scale requires the `scene` with the certified
     training photographs.
+
+    With a `backend` other than the certified one, the guarantee is carried over: the calibration
+    photographs of the `scene` are scored again, or, without a scene, both renderers are compared
+    at the calibration cameras, and boxes widened accordingly.
     """
     certificate = read_certificate(member_folder(Path(path), member))
     if splats is None:
         return certificate
     photos = None if scene is None else scene.training
-    return with_model(certificate, splats, scale=scale, photos=photos)
+    if backend in (None, certificate.record.renderer.backend):
+        return with_model(certificate, splats, scale=scale, photos=photos)
+    return with_other_renderer(certificate, splats, backend, scale=scale, scene=scene)
 
 
 def with_model(
@@ -76,18 +84,48 @@ def with_model(
     return replace(certificate, scale=frozen)
 
 
+def with_other_renderer(
+    certificate: Certificate,
+    splats: Splats,
+    backend: Backend,
+    *,
+    scale: Scale | None = None,
+    scene: Scene | None = None,
+) -> Certificate:
+    """The certificate carried over to another back end, ready to predict (decision 0024)."""
+    from splatcert.refusals import refuse_other_splats, refuse_to_carry_over
+    from splatcert.scales.named import stored_scale
+    from splatcert.scales.other_renderer import bounded, scored_again
+    from splatcert.scales.thaw import thawed
+
+    record, photos = certificate.record, None if scene is None else scene.training
+    refuse_to_carry_over(record, backend, photographs=scene is not None)
+    refuse_other_splats(record, splats)
+    chosen = scale or stored_scale(record.scale, record.center)
+    here = thawed(certificate, splats, chosen, photos, backend)
+    if scene is None or scale is not None:  # a map of the user's own is recognised by its bits
+        ready = with_model(certificate, splats, scale=scale, photos=photos)
+        there = cast("FrozenScale", ready.scale)
+        return certificate.carried_over(bounded(certificate, there, here), here)
+    names = [view.name for view in record.calibration]
+    labelled = scene.held_out.reveal("calibration", names, by="load_certificate")
+    return certificate.carried_over(scored_again(certificate, here, labelled), here)
+
+
 def verify(
     path: str | Path,
     capture: Capture | Sequence[Capture] | None = None,
     *,
     scale: Scale | None = None,
+    backend: Backend | None = None,
     on: Progress = quiet,
 ) -> Verification:
     """Check a certificate or a family by itself, or recompute it from its capture.
 
     The capture must have the certified resolution and the certified views held out:
-    `certified_capture` opens it that way. A family takes one capture per model. Without a
-    capture, only NumPy is required.
+    `certified_capture` opens it that way. A family takes one capture per model. Another
+    `backend` than the certified one must lead to the same numbers, up to the same tolerances.
+    Without a capture, only NumPy is required.
     """
     if is_family(Path(path)):
         if capture is None:
@@ -95,7 +133,7 @@ def verify(
         from splatcert.families.verify import verify_family
 
         models = capture if isinstance(capture, Sequence) else [capture]
-        return verify_family(Path(path), models, on)
+        return verify_family(Path(path), models, backend, on)
     if isinstance(capture, Sequence):
         raise TypeError("a single certificate is verified with one capture")
     checks = verify_folder(folder := folder_of(Path(path))).checks
@@ -116,7 +154,7 @@ def verify(
             scale=chosen,
             promise=record.promise.asked(),
             config=record.config,
-            backend=record.renderer.backend,
+            backend=backend or record.renderer.backend,
             remember=False,
             on=on,
         )
@@ -128,11 +166,16 @@ def verify(
 
 
 def open_certificate(
-    path: Path, model: Path | None = None, data: Path | None = None, member: str | None = None
+    path: Path,
+    model: Path | None = None,
+    data: Path | None = None,
+    member: str | None = None,
+    backend: Backend | None = None,
 ) -> Certificate:
     """A certificate that can predict: with the model given, or the one it was made from.
 
     A model in a trainer's own frame is brought into the capture's, which requires the capture.
+    For another `backend`, a capture that is given is scored again.
     """
     folder = folder_of(member_folder(path, member))
     _, record = read_content(folder)
@@ -143,12 +186,13 @@ def open_certificate(
             f"  Pass the one that was certified ({record.model.gaussians:,} Gaussians): "
             "--model MODEL."
         )
+    scored = data is not None and backend not in (None, record.renderer.backend)
     data = data or remembered(folder, "data")
     scene = None
-    if record.scale.needs_photos and data is not None:
+    if (scored or record.scale.needs_photos) and data is not None:
         scene = load_certified_scene(record, data)
-    splats = load_certified_splats(record, place, scene, data)
-    return load_certificate(folder, splats, scene=scene)
+    splats = load_certified_splats(record, place, scene, data, backend)
+    return load_certificate(folder, splats, scene=scene, backend=backend)
 
 
 def load_certified_scene(record: Record, data: Path, images: str | None = None) -> Scene:
@@ -183,7 +227,11 @@ def certified_photographs(
 
 
 def load_certified_splats(
-    record: Record, model: Path, scene: Scene | None = None, data: Path | None = None
+    record: Record,
+    model: Path,
+    scene: Scene | None = None,
+    data: Path | None = None,
+    backend: Backend | None = None,
 ) -> Splats:
     """The model, brought into the capture's frame unless it is the certified one as stored."""
     from splatcert.raster.placement import load_for_scene
@@ -203,7 +251,9 @@ def load_certified_splats(
     if scene is None:
         scene = load_certified_scene(record, cast("Path", data))
     renderer = record.renderer
-    placed = load_for_scene(model, scene, background=renderer.background, backend=renderer.backend)
+    placed = load_for_scene(
+        model, scene, background=renderer.background, backend=backend or renderer.backend
+    )
     return placed.splats
 
 
@@ -213,6 +263,7 @@ def certified_capture(
     model: Path,
     images: str | None = None,
     sparse: int | None = None,
+    backend: Backend | None = None,
 ) -> Capture:
     """Capture and model of a certificate, opened as they were certified."""
     from splatcert.capture import Capture, account_of
@@ -220,7 +271,9 @@ def certified_capture(
 
     photographs = certified_photographs(record, data, images, sparse)
     scene, renderer = photographs.scene(held_out_names(record)), record.renderer
-    placed = load_for_scene(model, scene, background=renderer.background, backend=renderer.backend)
+    placed = load_for_scene(
+        model, scene, background=renderer.background, backend=backend or renderer.backend
+    )
     return Capture(
         scene=scene,
         splats=placed.splats,

@@ -27,7 +27,7 @@ from splatcert.certificate.hashes import (
 from splatcert.config import PathPromise
 from splatcert.errors import InputError, listed
 from splatcert.raster.placement import fit_photos, sample_photos
-from splatcert.raster.render import Backend
+from splatcert.raster.render import Backend, BackendError, unavailable
 from splatcert.scales.named import learned_from
 from splatcert.scales.scale import Scale
 from splatcert.scene.roles import CalibrationView
@@ -189,6 +189,24 @@ def refuse_other_renderer(record: Record) -> None:
         f"the certificate was made with a different renderer: {'; '.join(differing)}.\n"
         "  Its boxes apply to that renderer's pixels. Use that version, or certify again."
     )
+
+
+def refuse_to_carry_over(record: Record, backend: Backend, *, photographs: bool) -> None:
+    """Refuse another back end that cannot run, or to which the promise cannot be carried over."""
+    certified = record.renderer.backend
+    if (reason := unavailable(backend)) is not None:
+        raise BackendError(reason)
+    if record.promise.family is not None:
+        raise CertificateError(
+            f"a family's promise holds for the back end it was certified with, {certified}.\n"
+            "  Use that one, or certify the family with the other."
+        )
+    if not photographs and unavailable(certified) is not None:
+        raise CertificateError(
+            f"the certificate was made with the back end {certified}, which cannot run here, so\n"
+            f"  renders of {backend} cannot be compared with it. Pass the capture, whose "
+            "calibration\n  photos are then scored again: --data DATA."
+        )
 
 
 def refuse_other_splats(record: Record, splats: Splats) -> None:

@@ -7,9 +7,9 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
@@ -48,6 +48,8 @@ class Bench:
     """Run the jobs on a Ray cluster instead; all nodes must share OUT and the data."""
     threads: int = 0
     """Number of threads with one worker; 0 means all cores. Results do not depend on it."""
+    backend: Literal["config", "auto", "cpu", "gpu", "cuda", "reference"] = "config"
+    """Renderer for everything but training. config: as CONFIG.toml says, else cpu."""
     json: bool = False
     """Print one JSON object instead of words."""
 
@@ -57,18 +59,21 @@ class Bench:
 
     def run(self) -> None:
         """Run the remaining jobs and report the outcome."""
-        from splatcert.raster import native
+        from splatcert.commands.engines import started
         from splatcert_bench.run.bench import run_bench
         from splatcert_bench.run.layout import Bench as Places
         from splatcert_bench.run.profiles import read_config
 
         config = read_config(self.config)
-        native.set_threads(self.threads)
+        asked = config.backend if self.backend == "config" else self.backend
+        engine = started(asked, self.threads)
+        config = replace(config, backend=engine.backend)
         file, output = self.config.resolve(), self.output.resolve()
         data = file.parent if self.data is None else self.data.resolve()
         bench = Places(config, output, data, file)
         if not self.json:
             say("bench", f"{len(config.scene)} scenes, profile {config.profile}")
+            say("back end", engine.words)
         with progress() as tell:
             state = run_bench(bench, workers=self.workers, ray_address=self.ray, tell=tell)
         if self.json:

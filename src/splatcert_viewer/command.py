@@ -6,13 +6,14 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from splatcert.commands import MEMBER_OPTION, require_threads, unset
+from splatcert.commands import MEMBER_OPTION, unset
+from splatcert.commands.engines import CertifiedEngineOptions, Engine
 from splatcert.console import say, say_all, silent
 from splatcert.errors import InputError
 
@@ -30,7 +31,7 @@ class ViewerMissingError(InputError):
 class View:
     """Explore a certificate in the browser: renders, boxes and view difficulty.
 
-    This machine renders every picture on the CPU and sends it to the browser.
+    This machine renders every picture and sends it to the browser.
     """
 
     certificate: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="CERT")]
@@ -46,16 +47,17 @@ class View:
     """Port to listen on; 0 for any free port."""
     open: bool = False
     """Open the page in the default browser."""
-    threads: int = 0
-    """Threads of the cpu renderer; 0 means all cores. Does not affect the pixels."""
+    engine: tyro.conf.OmitArgPrefixes[CertifiedEngineOptions] = field(
+        default_factory=CertifiedEngineOptions
+    )
     json: bool = False
     """Print one JSON object instead of text once the page is served."""
 
-    def __post_init__(self) -> None:
-        require_threads(self.threads)
-
     def run(self) -> None:
         """Load, and serve until Ctrl-C."""
+        self.engine.attempt(self._run)
+
+    def _run(self, engine: Engine) -> None:
         try:
             from splatcert_viewer.serve import check_address, serving
         except ModuleNotFoundError as error:
@@ -68,13 +70,13 @@ class View:
         import torch
 
         from splatcert.deploy import load_certified_scene, open_certificate
-        from splatcert.raster import native
         from splatcert_viewer.shown import ViewerState
 
         check_address(self.host, self.port)
-        native.set_threads(self.threads)
         torch.set_num_threads(1)  # torch's threads would spin on the cores the renderer uses
-        certificate = open_certificate(self.certificate, self.model, self.data, self.member)
+        certificate = open_certificate(
+            self.certificate, self.model, self.data, self.member, engine.asked
+        )
         scene = load_certified_scene(certificate.record, self.data) if self.data else None
         state = ViewerState.of(certificate, scene)
         with serving(state, self.host, self.port, _complain) as server:
@@ -105,6 +107,8 @@ class View:
 
         say("Certificate", str(self.certificate))
         say_all(promise_lines(state.certificate))
+        if (other := state.certificate.other) is not None:
+            say("Back end", other.words(state.certificate.record.renderer.backend))
         photos = "with photographs" if state.scene else "pass --data to show photographs"
         say("Capture", f"{len(state.views)} views; {photos}")
         say("Page", address)

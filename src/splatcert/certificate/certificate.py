@@ -21,6 +21,7 @@ from splatcert.camera import Camera, camera_hash
 from splatcert.certificate.content.record import Guarantee, Record
 from splatcert.certificate.field_file import FieldArrays
 from splatcert.certificate.issue import counted_pixels, guarantee_of
+from splatcert.certificate.renderers import OtherRenderer
 from splatcert.certificate.sights import rule_of, training_factors, training_sights
 from splatcert.conformal.boxes import Boxes, Flag
 from splatcert.conformal.levels import Level, parse_level
@@ -67,6 +68,8 @@ class Certificate(Plotted):
     """Per-view numbers of training and held-out views."""
     scale: FrozenScale | None = None
     """Maps a camera to its scale; without it a certificate can be read, but not predict."""
+    other: OtherRenderer | None = None
+    """What carries the promise over to another renderer than the certified one; None for it."""
 
     def __repr__(self) -> str:
         views = self.record.guarantee.views
@@ -99,6 +102,8 @@ class Certificate(Plotted):
 
     def scores_at(self, beta: Fraction) -> NDArray[np.float64]:
         """Scores of the calibration views at a stored beta: a*_v / a_v (prop:oracle), [m]."""
+        if self.other is not None and beta in self.other.scores:
+            return self.other.scores[beta]
         record, views = self.record, self.views
         calibration = record.calibration
         if beta == parse_level(record.config.beta, "beta"):
@@ -196,7 +201,13 @@ class Certificate(Plotted):
         if scaled.remark:
             flag = flag.beyond(scaled.remark)
         return Boxes.of_render(
-            scaled.center, scaled.shape(), scaled.factor, self.threshold, flag, scaled.descriptor
+            scaled.center,
+            scaled.shape(),
+            scaled.factor,
+            self.threshold,
+            flag,
+            scaled.descriptor,
+            margin=0.0 if self.other is None else self.other.margin,
         )
 
     @cached_property
@@ -278,6 +289,12 @@ class Certificate(Plotted):
         config = self.record.config
         asked = parse_level(config.alpha, "alpha"), parse_level(config.beta, "beta")
         return asked == (self.alpha, self.beta)
+
+    def carried_over(self, other: OtherRenderer, scale: FrozenScale) -> Certificate:
+        """The certificate with another renderer's scores, margin and scale."""
+        moved = replace(self, scale=scale, other=other)
+        promise = moved._promise(self.alpha, self.beta)
+        return replace(moved, record=replace(self.record, guarantee=promise))
 
     def save(self, folder: str | Path) -> Path:
         """Write the certificate's folder; returns it."""

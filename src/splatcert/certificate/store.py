@@ -65,6 +65,11 @@ def save_certificate(certificate: Certificate, folder: Path) -> Path:
             "calibration, so they are not stored.\n"
             "  Save the original certificate, and use at(alpha, beta) for other levels."
         )
+    if certificate.other is not None:
+        raise CertificateError(
+            f"this certificate was carried over to the back end {certificate.other.backend}.\n"
+            "  Copy the folder of the original one, or certify with that back end."
+        )
     aside = folder / ASIDE
     try:
         output_folder(aside)

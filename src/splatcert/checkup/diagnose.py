@@ -59,7 +59,7 @@ class Diagnosis:
 def doctor(on: Progress = quiet) -> Diagnosis:
     """Compare every back end of this machine with the float64 reference, and time it."""
     scenes, findings = agreement_scenes(), list[Finding]()
-    tried = [
+    tried: list[tuple[Backend, str | None]] = [
         (backend, isa)
         for backend in BACKENDS
         for isa in (native.available_isas() if backend == "cpu" else (None,))

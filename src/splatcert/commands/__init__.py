@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import tyro
 
@@ -59,29 +59,6 @@ def require_threads(count: int) -> None:
     """Refuse a negative number of threads."""
     if count < 0:
         raise OptionError(f"--threads must be 0 or more, got {count}.")
-
-
-@dataclass(frozen=True, kw_only=True)
-class EngineOptions:
-    """Renderer and number of threads."""
-
-    backend: Literal["cpu", "reference", "cuda"] = "cpu"
-    """Renderer: cpu (native code), reference (plain torch) or cuda (gsplat on a GPU)."""
-    threads: int = 0
-    """Threads of the cpu renderer; 0 means all cores. Does not affect the pixels."""
-
-    def __post_init__(self) -> None:
-        require_threads(self.threads)
-
-    def start(self) -> str:
-        """Set the renderer up; returns its description."""
-        if self.backend != "cpu":
-            return {"reference": "reference (plain torch)", "cuda": "cuda (gsplat)"}[self.backend]
-        from splatcert.raster import native
-
-        native.set_threads(self.threads)
-        count = native.threads()
-        return f"cpu ({native.isa()}, {count} {'thread' if count == 1 else 'threads'})"
 
 
 @dataclass(frozen=True, kw_only=True)

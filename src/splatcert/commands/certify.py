@@ -15,8 +15,9 @@ from warnings import catch_warnings, simplefilter
 
 import tyro
 
-from splatcert.commands import CaptureOptions, EngineOptions, unset
-from splatcert.config import CertifyConfig, FieldConfig, PathPromise
+from splatcert.commands import CaptureOptions, unset
+from splatcert.commands.engines import Engine, EngineOptions
+from splatcert.config import Backend, CertifyConfig, FieldConfig, PathPromise
 from splatcert.console import say, say_all, stages
 from splatcert.errors import OptionError
 
@@ -109,6 +110,9 @@ class Certify:
 
     def run(self) -> None:
         """Open the capture, certify, write, and state the guarantee."""
+        self.engine.attempt(self._run)
+
+    def _run(self, engine: Engine) -> None:
         from splatcert.certificate.history import HistoryUnavailable
         from splatcert.certificate.store import remember_places, remembered
         from splatcert.commands.family import certify_several, model_names
@@ -119,9 +123,9 @@ class Certify:
         from splatcert.report.words.summary import closing_lines
         from splatcert.storage.whole import owned_folder
 
-        levels, promise, engine = self.levels(), self._promise(), self.engine.start()
+        levels, promise = self.levels(), self._promise()
         places = model_names(self.models)
-        captures = self._open(places)
+        captures = self._open(places, engine.backend)
         capture, model = next(iter(captures.values())), self.models[0]
         scales = [self._scale(name, capture.scene) for name in self.scale.split(",")]
         if len(captures) * len(scales) > 1:
@@ -129,11 +133,11 @@ class Certify:
             certify_several(self, captures, places, chosen, promise, engine)
             return
         ((scale, instead),) = scales
-        refuse_early(capture, scale, self.engine.backend)  # before a word or a folder
+        refuse_early(capture, scale, engine.backend)  # before a word or a folder
         refuse_promise(promise, capture.scene, levels, scale)
         if not self.json:
             say_all(opened_words(capture, model))
-            say("Back end", engine)
+            say("Back end", engine.words)
             if instead:
                 say("Predictor", instead)
         with owned_folder(self.output, "certifying"), stages() as on, catch_warnings():
@@ -144,7 +148,7 @@ class Certify:
                 scale=scale,
                 promise=promise,
                 config=self.config(),
-                backend=self.engine.backend,
+                backend=engine.backend,
                 folder=self.output,
                 on=on,
             )
@@ -166,7 +170,7 @@ class Certify:
 
         return parse_level(self.alpha, "alpha"), parse_level(self.beta, "beta")
 
-    def _open(self, places: Mapping[str, Path]) -> dict[str, Capture]:
+    def _open(self, places: Mapping[str, Path], backend: Backend) -> dict[str, Capture]:
         """The capture with each model; those after the first as the first was opened."""
         from splatcert.capture import open_capture
 
@@ -182,7 +186,7 @@ class Certify:
                 asked["holdout"] = first.scene.held_out.names
                 asked["resolution"] = asked["resolution"] or first.account.long_side
                 asked["background"] = first.background
-            opened[name] = open_capture(self.data, model, backend=self.engine.backend, **asked)
+            opened[name] = open_capture(self.data, model, backend=backend, **asked)
         return opened
 
     def _promise(self) -> PathPromise | None:
@@ -267,16 +271,8 @@ def facts(certificate: Certificate, folder: Path, *, diagnose: bool = False) -> 
     from splatcert.storage.schema import to_plain
 
     record = certificate.record
-    chosen = (
-        "guarantee",
-        "promise",
-        "field",
-        "model",
-        "scene",
-        "history",
-        "evenness",
-        "strangeness",
-    )
+    chosen = ("guarantee", "promise", "field", "model", "scene")
+    chosen += ("history", "evenness", "strangeness")
     views = {"training": len(record.training), "calibration": len(record.calibration)}
     rule = certificate.rule
     predictor = None if rule is None else rule.predictor

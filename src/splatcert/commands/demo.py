@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import tyro
 
-from splatcert.commands import CaptureToTrain, CertificateOptions, EngineOptions
+from splatcert.commands import CaptureToTrain, CertificateOptions
 from splatcert.commands.certify import Certify, facts
+from splatcert.commands.engines import EngineOptions
 from splatcert.commands.report import Report
 from splatcert.commands.train import Train, run_facts
 from splatcert.config import TrainConfig

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from splatcert.capture import Capture
     from splatcert.certificate.family import Family
     from splatcert.commands.certify import Certify
+    from splatcert.commands.engines import Engine
     from splatcert.config import PathPromise
     from splatcert.scales.scale import Scale
 
@@ -52,7 +53,7 @@ def certify_several(
     places: Mapping[str, Path],
     scales: Sequence[Scale],
     promise: PathPromise | None,
-    engine: str,
+    engine: Engine,
 ) -> None:
     """Certify all candidates together, write the family's folder, and state the guarantee."""
     from splatcert.certificate.store import is_certificate, remember_places
@@ -66,7 +67,7 @@ def certify_several(
             f"{asked.output} holds a certificate of a single model.\n"
             "  Choose another folder for the family: --output FAMILY."
         )
-    config, backend = asked.config(), asked.engine.backend
+    config, backend = asked.config(), engine.backend
     candidates = candidates_of(captures, scales, config)
     refuse_candidates(candidates, promise, asked.levels(), backend)  # before a word or a folder
     first = next(iter(captures))
@@ -74,7 +75,7 @@ def certify_several(
         say_all(opened_words(captures[first], places[first]))
         for name in list(captures)[1:]:
             say("Model", f"{places[name]}, {len(captures[name].splats):,} Gaussians")
-        say("Back end", engine)
+        say("Back end", engine.words)
     with owned_folder(asked.output, "certifying"), stages() as on:
         family = certify_candidates(
             candidates, promise, config, backend, folder=asked.output, on=on

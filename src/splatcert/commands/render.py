@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import tyro
 
-from splatcert.commands import MEMBER_OPTION, EngineOptions, unset
+from splatcert.commands import MEMBER_OPTION, unset
+from splatcert.commands.engines import CertifiedEngineOptions, Engine
 from splatcert.console import progress, say, say_all
 from splatcert.errors import OptionError
 from splatcert.storage.whole import output_folder
@@ -62,7 +63,9 @@ class Render:
     """Do not write the film."""
     background: Annotated[Colour | None, unset("R G B")] = None
     """Colour behind a model, 0 to 1. Default: the model's, else the capture's, else black."""
-    engine: tyro.conf.OmitArgPrefixes[EngineOptions] = field(default_factory=EngineOptions)
+    engine: tyro.conf.OmitArgPrefixes[CertifiedEngineOptions] = field(
+        default_factory=CertifiedEngineOptions
+    )
     json: bool = False
     """Print one JSON object instead of text."""
 
@@ -78,11 +81,13 @@ class Render:
 
     def run(self) -> None:
         """Choose cameras, render missing frames, write tables and film."""
+        self.engine.attempt(self._run)
+
+    def _run(self, engine: Engine) -> None:
         from splatcert.frames.job import frame_job
         from splatcert.storage.whole import owned_folder
 
-        engine = self.engine.start()
-        job = frame_job(self._request())
+        job = frame_job(self._request(engine))
         stems = picture_names(job.choice.cameras)
         started = time.perf_counter()
         with owned_folder(output_folder(self.output), "rendering") as folder:
@@ -96,7 +101,7 @@ class Render:
             return
         say_all(job.words)
         say("Cameras", job.choice.words)
-        say("Back end", engine)
+        say("Back end", job.engine or engine.words)
         kept = f"; {len(rows) - made} were already finished" if made < len(rows) else ""
         say("Rendered", f"{made} views in {seconds:.1f} s, including writing{kept}")
         say_all(frame_words(rows, job.scale, job.false_alarms))
@@ -105,7 +110,7 @@ class Render:
         say_all(written)
         say("Wrote", f"{folder}/{first_file(rows)}" + (" ..." if len(rows) > 1 else ""))
 
-    def _request(self) -> FrameRequest:
+    def _request(self, engine: Engine) -> FrameRequest:
         from splatcert.frames.job import FrameRequest
 
         return FrameRequest(
@@ -119,7 +124,7 @@ class Render:
             fps=self.fps,
             maps=self.maps,
             background=self.background,
-            backend=self.engine.backend,
+            backend=engine.asked,
         )
 
     def _frames(self, job: Job, stems: dict[str, str], folder: Path) -> tuple[list[Row], int]:

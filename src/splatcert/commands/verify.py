@@ -6,14 +6,15 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from warnings import catch_warnings, simplefilter
 
 import tyro
 
-from splatcert.commands import require_threads, unset
+from splatcert.commands import unset
+from splatcert.commands.engines import CertifiedEngineOptions, Engine
 from splatcert.console import columns, say, show_table, stages
 from splatcert.errors import InputError, OptionError
 
@@ -60,8 +61,9 @@ class Verify:
     """COLMAP model to read, sparse/N. Default: the certified one."""
     signed_by: Annotated[Path | None, unset("ALLOWED")] = None
     """File of allowed signers (a name and a public SSH key per line); one must have signed."""
-    threads: int = 0
-    """Threads of the cpu renderer; 0 means all cores. Does not affect the results."""
+    engine: tyro.conf.OmitArgPrefixes[CertifiedEngineOptions] = field(
+        default_factory=CertifiedEngineOptions
+    )
     verbose: bool = False
     """Print the details of every check in full."""
     json: bool = False
@@ -70,7 +72,8 @@ class Verify:
     def __post_init__(self) -> None:
         if (self.data is None) != (not self.model):
             raise OptionError("--data and --model go together: scores need photos and splats.")
-        require_threads(self.threads)
+        if self.data is None and self.engine.backend != "certified":
+            raise OptionError("--backend goes with --data and --model: nothing else is rendered.")
 
     def run(self) -> None:
         """Check, print the results, and fail if a check does."""
@@ -118,17 +121,19 @@ class Verify:
         family = is_family(folder)
         if len(self.model) != 1 and not family:
             raise OptionError(f"{folder} has one model, but --model names {len(self.model)}.")
-        from splatcert.raster import native
-
-        native.set_threads(self.threads)
         record = read_content(member_folder(folder, None))[1]
-        opened = [
-            certified_capture(record, self.data, one, self.images, self.sparse)
-            for one in self.model
-        ]
-        with stages() as on, catch_warnings():
-            simplefilter("ignore", CalibrationTooSmall)  # its boxes say so
-            return verify(folder, opened if family else opened[0], on=on)
+        data = self.data
+
+        def recompute(engine: Engine) -> Verification:
+            opened = [
+                certified_capture(record, data, one, self.images, self.sparse, engine.asked)
+                for one in self.model
+            ]
+            with stages() as on, catch_warnings():
+                simplefilter("ignore", CalibrationTooSmall)  # its boxes say so
+                return verify(folder, opened if family else opened[0], backend=engine.asked, on=on)
+
+        return self.engine.attempt(recompute)
 
     def _signature(self, folder: Path, found: Verification) -> Verification:
         """With the check of the signature, if one was asked for."""

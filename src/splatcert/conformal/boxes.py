@@ -79,13 +79,15 @@ class Boxes(Plotted):
     half_width: Any
     """Half-width shared by the channels of a pixel, [H, W]; infinite where nothing is claimed."""
     view_factor: float
-    """a_v, the view's mean scale: the mean half-width is threshold * view_factor."""
+    """a_v, the view's mean scale: the mean half-width is threshold * view_factor + margin."""
     threshold: float
     """The calibrated multiplier q; infinite when there were too few calibration views."""
     flag: Flag | None = None
     """Whether the camera differs from the calibration views; None if not checked."""
     descriptor: NDArray[np.float64] | None = None
     """z_v, [24], which tests between cameras compare; None for maps of your own."""
+    margin: float = 0.0
+    """Part of every half-width that makes up for another renderer than the certified one."""
 
     @classmethod
     def around(
@@ -124,10 +126,14 @@ class Boxes(Plotted):
         threshold: float,
         flag: Flag | None = None,
         descriptor: NDArray[np.float64] | None = None,
+        *,
+        margin: float = 0.0,
     ) -> Boxes:
-        """Float32 boxes of half-width q a b~ around a render, rounded outwards."""
+        """Float32 boxes of half-width q a b~ + margin around a render, rounded outwards."""
         half_width = shape * (threshold * factor * _OUTWARD_FLOAT32)
-        return cls(center, half_width, factor, threshold, flag, descriptor)
+        if margin:
+            half_width = half_width + margin * _OUTWARD_FLOAT32
+        return cls(center, half_width, factor, threshold, flag, descriptor, margin)
 
     @property
     def lower(self) -> Any:
@@ -147,7 +153,7 @@ class Boxes(Plotted):
     @property
     def is_vacuous(self) -> bool:
         """Whether the mean half-width exceeds the range of colours, so the view says nothing."""
-        return self.threshold * self.view_factor > VACUOUS
+        return self.threshold * self.view_factor + self.margin > VACUOUS
 
     def clipped(self) -> tuple[Any, Any]:
         """Lower and upper corners cut to [0, 1], for display.

@@ -13,6 +13,7 @@ from splatcert.errors import listed
 from splatcert.families.candidates import Candidate
 from splatcert.families.certify import certify_candidates
 from splatcert.progress import Progress, quiet
+from splatcert.raster.render import Backend
 from splatcert.scales.named import stored_scale
 from splatcert.scales.thaw import half_widths
 from splatcert.verification.checks import UNUSABLE, Check, Verification
@@ -21,7 +22,12 @@ from splatcert.verification.recompute import compare
 from splatcert.verification.training_photos import check_left_out, check_training_photos
 
 
-def verify_family(path: Path, captures: Sequence[Capture], on: Progress = quiet) -> Verification:
+def verify_family(
+    path: Path,
+    captures: Sequence[Capture],
+    backend: Backend | None = None,
+    on: Progress = quiet,
+) -> Verification:
     """Every check of a family, and all its members recomputed together from their models."""
     offline = verify_family_folder(path)
     if not offline.passed:
@@ -43,7 +49,7 @@ def verify_family(path: Path, captures: Sequence[Capture], on: Progress = quiet)
             candidates,
             record.promise.asked(),
             record.config,
-            record.renderer.backend,
+            backend or record.renderer.backend,
             remember=False,
             on=on,
         )

@@ -41,7 +41,8 @@ class FrameRequest:
     fps: int | None
     maps: Literal["auto", "npz", "exr", "none"]
     background: tuple[float, float, float] | None
-    backend: Backend
+    backend: Backend | None
+    """None for the certified one, or cpu for a model."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +57,8 @@ class Job:
     """Colours of the half-width; None for a plain model."""
     certificate: Certificate | None = None
     """The certificate whose boxes are drawn; None for a plain model."""
+    engine: str | None = None
+    """The back end of a certificate, in words; None for a plain model."""
 
     @property
     def false_alarms(self) -> Fraction | None:
@@ -82,13 +85,8 @@ def _certified_job(asked: FrameRequest) -> Job:
         raise OptionError("a certificate fixes its background; --background is for a model.")
     if asked.maps == "exr":
         require_exr()
-    certificate = open_certificate(asked.path, asked.model, asked.data, asked.member)
-    record = certificate.record
-    if asked.backend not in ("cpu", record.renderer.backend):
-        raise OptionError(
-            f"{asked.path} certifies pixels of the {record.renderer.backend} back end.\n"
-            "  Leave --backend out."
-        )
+    certificate = open_certificate(asked.path, asked.model, asked.data, asked.member, asked.backend)
+    record, other = certificate.record, certificate.other
     pool = Pool.of(record)
     chosen = choose(asked.cameras, pool, fps=asked.fps or FILM_FPS, seconds=asked.seconds)
     cameras = resized(chosen.cameras, asked.resolution or pool.longest_side)
@@ -100,7 +98,8 @@ def _certified_job(asked: FrameRequest) -> Job:
         **(path_guarantee(certificate) if chosen.is_path else promise_lines(certificate)),
     }
     writer = CertifiedFrames(certificate=certificate, scale=scale, maps=maps)
-    return Job(writer, replace(chosen, cameras=cameras), words, scale, certificate)
+    engine = record.renderer.backend if other is None else other.words(record.renderer.backend)
+    return Job(writer, replace(chosen, cameras=cameras), words, scale, certificate, engine)
 
 
 def _model_job(asked: FrameRequest) -> Job:
@@ -118,15 +117,16 @@ def _model_job(asked: FrameRequest) -> Job:
     chosen = choose(asked.cameras, pool, fps=asked.fps or FILM_FPS, seconds=asked.seconds)
     if not is_named(asked.cameras):
         chosen = replace(chosen, cameras=resized(chosen.cameras, asked.resolution))
+    backend: Backend = asked.backend or "cpu"
     why, background = chosen_background(asked.background, None, asked.path, scene)
     if scene is None:
         splats, frame = load_splats(asked.path), "as stored"
     else:
-        placed = load_for_scene(asked.path, scene, background=background, backend=asked.backend)
+        placed = load_for_scene(asked.path, scene, background=background, backend=backend)
         splats, frame = placed.splats, placed.words()
     words = {
         "Model": f"{asked.path}, {len(splats):,} Gaussians",
         "Frame": frame,
         "Background": " ".join(f"{c:g}" for c in background) + f", {why}",
     }
-    return Job(ModelFrames(splats, background, asked.backend), chosen, words, None)
+    return Job(ModelFrames(splats, background, backend), chosen, words, None)

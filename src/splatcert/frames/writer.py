@@ -53,8 +53,10 @@ class CertifiedFrames:
 
     def key(self, camera: Camera) -> str:
         """One hash of everything that determines a frame."""
-        seal = self.certificate.record.seal
-        return key_of("certified", seal, camera_hash(camera), self.scale.top, self.maps)
+        seal, other = self.certificate.record.seal, self.certificate.other
+        drawn = (camera_hash(camera), self.scale.top, self.maps)
+        carried = () if other is None else (other.backend, other.margin, self.certificate.threshold)
+        return key_of("certified", seal, *drawn, *carried)
 
     def write(self, folder: Path, name: str, stem: str, camera: Camera) -> Row:
         """Predict one camera and write its files; returns its row of the table."""

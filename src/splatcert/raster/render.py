@@ -5,19 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import get_args
 
 import torch
 from torch import Tensor
 
 from splatcert.camera import Camera
+from splatcert.config import Backend
 from splatcert.errors import InputError
 from splatcert.raster.view import View
 from splatcert.shown import Shown
 from splatcert.splats.gaussians import Splats
 
-Backend = Literal["cpu", "reference", "gpu", "cuda"]
-BACKENDS: tuple[Backend, ...] = ("cpu", "reference", "gpu", "cuda")
+BACKENDS: tuple[Backend, ...] = get_args(Backend)
 
 
 class BackendError(InputError):

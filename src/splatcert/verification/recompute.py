@@ -91,8 +91,15 @@ def _decoded_differently(stored: Record, again: Record) -> list[str]:
 def _model(stored: Certificate, again: Certificate, _: Tolerance) -> str:
     one, other = stored.record, again.record
     check(one.model == other.model, "these are not the splats that were certified")
+    told = f"{one.model.gaussians:,} Gaussians, hash {one.model.splats[:12]}"
+    if one.renderer.backend != other.renderer.backend:
+        check(one.renderer.background == other.renderer.background, "the background differs")
+        return (
+            f"{told}; certified with {one.renderer.backend}, recomputed with "
+            f"{other.renderer.backend}"
+        )
     check(one.renderer == other.renderer, "a different renderer was certified")
-    return f"{one.model.gaussians:,} Gaussians, hash {one.model.splats[:12]}; same renderer"
+    return f"{told}; same renderer"
 
 
 def _views(stored: Certificate, again: Certificate, _: Tolerance) -> str:
@@ -198,7 +205,9 @@ def _threshold(stored: Certificate, again: Certificate, tolerance: Tolerance) ->
 def _entries(stored: Certificate, again: Certificate, tolerance: Tolerance) -> str:
     """Everything else in certificate.json; `predict` depends on units and extent too."""
     one, other = to_plain(stored.record), to_plain(again.record)
-    wrong = list(differences(one, other, tolerance.near, apart=APART))
+    asked = one["renderer"]["backend"] != other["renderer"]["backend"]  # see `_model`
+    apart = APART | {"renderer"} if asked else APART
+    wrong = list(differences(one, other, tolerance.near, apart=apart))
     check(not wrong, f"{len(wrong)} recomputed entries do not match: {listed(wrong)}")
     return "scale, factors, extent and limits match"
 

@@ -9,7 +9,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from splatcert.camera import MAX_SIDE
-from splatcert.config import LARGEST_COUNT, LARGEST_SEED, FieldConfig, LearnConfig, TrainConfig
+from splatcert.config import (
+    LARGEST_COUNT,
+    LARGEST_SEED,
+    Backend,
+    FieldConfig,
+    LearnConfig,
+    TrainConfig,
+)
 from splatcert.conformal.levels import parse_level
 from splatcert.errors import InputError
 from splatcert.scales.scoring import BETAS
@@ -206,7 +213,7 @@ class BenchConfig:
     profile: str
     scene: tuple[SceneEntry, ...]
     pool: tuple[PoolEntry, ...] = ()
-    backend: Literal["cpu", "reference", "cuda"] = "cpu"
+    backend: Backend = "cpu"
     """Renderer for everything except training, which always runs on the CPU."""
     capture: CaptureSettings = dataclasses.field(default_factory=CaptureSettings)
     train: TrainConfig = dataclasses.field(default_factory=TrainConfig)

@@ -19,7 +19,7 @@ from splatcert.certificate.content.view_records import (
     is_width,
 )
 from splatcert.certificate.diagnostics import SplitEstimates, SupportLimits
-from splatcert.config import CertifyConfig
+from splatcert.config import Backend, CertifyConfig
 from splatcert.conformal.permutation import PermutationTest
 from splatcert.difficulty.views_file import SceneViews
 from splatcert.errors import listed
@@ -156,7 +156,7 @@ class ModelRecord:
 class RendererRecord:
     """The renderer, whose pixels the guarantee is about."""
 
-    backend: Literal["cpu", "reference", "cuda"]
+    backend: Backend
     name: str
     version: str
     constants: dict[str, float]
