@@ -33,7 +33,7 @@ from splatcert.scales.guided_features import scale_map
 
 Array = NDArray[np.float64]
 BETA = Fraction(1, 10)
-EVEN = 0.5
+EVEN = 0.75
 """Weight of even coverage in the loss."""
 STEPS, PIXELS, RATE = 120, 100, 0.05
 SOFTNESS = 0.02
