@@ -17,10 +17,13 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
 from machine import describe_machine  # noqa: E402
 
-from certified_capture import made_capture, made_model, made_photos, made_truth  # noqa: E402
-from splatcert.certificate.certificate import Certificate  # noqa: E402
-from splatcert.config import CertifyConfig  # noqa: E402
-from splatcert.pipeline import certify  # noqa: E402
+from certified_capture import (  # noqa: E402
+    certify_scene,
+    made_capture,
+    made_model,
+    made_photos,
+    made_truth,
+)
 from splatcert.raster.render import render  # noqa: E402
 from splatcert_bench.synthetic.scenes import made_cameras  # noqa: E402
 
@@ -63,9 +66,7 @@ def main() -> int:
     options.add_argument("--output", type=Path, default=HERE / "results" / "soak.json")
     asked = options.parse_args()
     model = made_model(made_truth())
-    certificate: Certificate = certify(
-        made_capture(made_photos()), model, CertifyConfig(), predictor=None
-    )
+    certificate = certify_scene(made_capture(made_photos()), model, predictor=None)
     cameras = made_cameras(97, 96, 64)
     result = {
         "machine": describe_machine(),

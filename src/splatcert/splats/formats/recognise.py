@@ -183,7 +183,7 @@ def _recognise_json(path: Path) -> FileFormat | None:
     if {"asset", "meshes"} <= keys or {"asset", "scenes"} <= keys:
         raise refusal(
             path,
-            "a text glTF file, whose numbers are in other files.",
+            "a text glTF file; splatcert reads only binary ones.",
             "Export one binary .glb file with KHR_gaussian_splatting, or a PLY.",
         )
     if keys == {"transform", "scale"}:
