@@ -72,7 +72,7 @@ class Demo:
         Train(
             data=photos,
             output=run,
-            config=TrainConfig(iterations=STEPS, max_gaussians=GAUSSIANS),
+            config=TrainConfig(iterations=STEPS, recipe="published", max_gaussians=GAUSSIANS),
             capture=CaptureToTrain(holdout=HOLDOUT, resolution=RESOLUTION),
             threads=self.engine.threads,
         ).run()
