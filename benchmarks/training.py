@@ -54,7 +54,7 @@ def train(scene: str, options: argparse.Namespace, iterations: int) -> Path:
     """One run of the command that users type."""
     folder = options.runs / run_name(scene, options, iterations)
     command = [sys.executable, "-m", "splatcert.cli", "train", str(options.data / scene)]
-    command += ["--holdout", "8"]  # as published comparisons do
+    command += ["--recipe", "published", "--holdout", "8"]  # as published comparisons do
     command += ["-o", str(folder), "--iterations", str(iterations), "--density", options.density]
     if options.resolution:
         command += ["--resolution", str(options.resolution)]

@@ -47,8 +47,10 @@ def _require_seed(seed: int) -> None:
 class TrainConfig:
     """How to fit splats to photographs."""
 
-    iterations: int = 7_000
+    iterations: int = 4_000
     """Number of training steps, one photograph each. Published schedules are scaled to it."""
+    recipe: Literal["fast", "published"] = "fast"
+    """Learning rates: fast (matched to the number of steps) or published (for 30,000 steps)."""
     density: Literal["fastgs", "vanilla"] = "fastgs"
     """Rule that adds and removes Gaussians."""
     max_gaussians: int = 1_000_000
@@ -73,6 +75,10 @@ class TrainConfig:
         _require(
             self.density in ("fastgs", "vanilla"),
             f"density must be fastgs or vanilla, got {self.density!r}",
+        )
+        _require(
+            self.recipe in ("fast", "published"),
+            f"recipe must be fast or published, got {self.recipe!r}",
         )
         _require(
             self.max_gaussians >= 1, f"max_gaussians must be positive, got {self.max_gaussians}"

@@ -45,9 +45,11 @@ def test_training_improves_held_out_views(scene, density):
     assert len(trained) != len(start)
 
 
-@pytest.mark.parametrize("density", ["fastgs", "vanilla"])
-def test_a_run_cut_anywhere_goes_on_to_the_same_bits(scene, density, tmp_path):
-    config = replace(SHORT, density=density)
+@pytest.mark.parametrize(
+    ("density", "recipe"), [("fastgs", "fast"), ("vanilla", "fast"), ("fastgs", "published")]
+)
+def test_a_run_cut_anywhere_goes_on_to_the_same_bits(scene, density, recipe, tmp_path):
+    config = replace(SHORT, density=density, recipe=recipe)
     whole = TrainingRun(tmp_path / "whole", scene, config)
     with whole.opened():
         whole.train()
@@ -233,8 +235,8 @@ def test_a_damaged_checkpoint_is_refused_with_the_way_out(scene, tmp_path):
 
 @pytest.mark.parametrize(
     "change",
-    [{"iterations": 0}, {"density": "magic"}, {"sh_degree": 5}, {"ssim_weight": 1.5},
-     {"background": (0.0, 2.0, 0.0)}, {"max_gaussians": 0}],
+    [{"iterations": 0}, {"density": "magic"}, {"recipe": "slow"}, {"sh_degree": 5},
+     {"ssim_weight": 1.5}, {"background": (0.0, 2.0, 0.0)}, {"max_gaussians": 0}],
 )  # fmt: skip
 def test_settings_out_of_range_are_refused(change):
     with pytest.raises(ConfigError, match=next(iter(change))):

@@ -27,18 +27,10 @@ from splatcert.splats.gaussians import Splats
 from splatcert.training.density import DensityContext, DensityRule, DensityStats, ViewScores
 from splatcert.training.density_rules import FastGSDensity, VanillaDensity
 from splatcert.training.initial import check_capture, initial_splats
+from splatcert.training.rates import harmonics_every, rates_at
 from splatcert.training.step import fit_view
 from splatcert.training.table import GaussianTable
 
-RATE_MEANS = (1.6e-4, 1.6e-6)
-"""Learning rates at the first and last step, in scene extents; log-linear in between."""
-RATES = {"quats": 1e-3, "log_scales": 5e-3, "logit_opacities": 2.5e-2}
-RATE_COLOUR = 2.5e-3
-RATE_HARMONICS = {"vanilla": 2.5e-3 / 20, "fastgs": 5e-3 / 20}
-HARMONICS_EVERY = {"vanilla": 1, "fastgs": 16}
-"""FastGS updates the higher harmonics rarely, with gradients summed in between. The interval is
-for 30,000 steps. A shorter run updates them more often, or they would not be learned, but at
-most about 750 times, because such an update touches most of a run's memory."""
 RAISE_DEGREE_EVERY = 1_000
 CHECK_EVERY = 100
 SCORED_VIEWS = 10
@@ -143,26 +135,17 @@ class Trainer:
 
     def _move(self, step: int, drawn: Tensor) -> None:
         """Adam on the Gaussians this view has drawn; higher harmonics at their own interval."""
-        table, kind = self.table, self.config.density
-        done = (step - 1) / max(1, self.config.iterations - 1)
-        first, last = RATE_MEANS
-        rate = self.scene.extent * first * (last / first) ** done
-        table.adam("means", rate, step, rows=drawn)
-        for name, value in RATES.items():
-            table.adam(name, value, step, rows=drawn)
-        table.adam("sh", RATE_COLOUR, step, rows=drawn, columns=(0, 3), clear=True)
-        every = self._harmonics_every()
+        table, rates = self.table, rates_at(step, self.config, self.scene.extent)
+        table.adam("means", rates.means, step, rows=drawn)
+        for name, rate in rates.geometry.items():
+            table.adam(name, rate, step, rows=drawn)
+        table.adam("sh", rates.colour, step, rows=drawn, columns=(0, 3), clear=True)
+        every = harmonics_every(self.config)
         width = table.values["sh"][0].numel() if len(table) else 3
         if width > 3 and step % every == 0:
             rows, harmonics = drawn if every == 1 else None, (3, width)
-            rate, count = RATE_HARMONICS[kind], step // every
-            table.adam("sh", rate, count, rows=rows, columns=harmonics, clear=True)
-
-    def _harmonics_every(self) -> int:
-        """Number of steps between updates of the higher harmonics."""
-        published = HARMONICS_EVERY[self.config.density]
-        least = min(4, published, self.config.iterations // 750)
-        return max(1, least, self.config.scaled(published))
+            count = step // every
+            table.adam("sh", rates.harmonics, count, rows=rows, columns=harmonics, clear=True)
 
     def _control_density(self, step: int) -> None:
         random = torch.Generator().manual_seed(1_000_003 * self.config.seed + step)

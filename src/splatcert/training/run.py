@@ -36,6 +36,8 @@ from splatcert.training.optimise import StepReport, Trainer
 from splatcert.training.table import GaussianTable
 
 SCHEMA = 1
+EARLIER = {"recipe": "published"}
+"""Settings that the records of earlier versions do not name."""
 STATISTICS = tuple(field.name for field in dataclasses.fields(DensityStats))
 
 
@@ -122,6 +124,7 @@ class TrainingRun:
             self._write_record(None)
             return
         stored = record["request"]
+        settings = EARLIER | stored["config"]
         differing = sorted(
             [
                 key
@@ -131,7 +134,7 @@ class TrainingRun:
             + [
                 key
                 for key, value in self.request["config"].items()  # type: ignore[attr-defined]
-                if value != stored["config"].get(key)
+                if value != settings.get(key)
             ]
         )
         if differing:

@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from splatcert.config import FieldConfig, LearnConfig, TrainConfig
+from splatcert.config import FieldConfig, LearnConfig
 from splatcert.storage.schema import PlainError, from_plain, to_plain
 from splatcert.storage.whole import require_regular_file
 from splatcert_bench.run.settings import (
+    PUBLISHED,
     BenchConfig,
     BenchError,
     CaptureSettings,
@@ -40,7 +41,7 @@ PROFILES: dict[str, BenchConfig] = {
         profile="smoke",
         scene=MADE_SCENES,
         capture=CaptureSettings(resolution=0, holdout=3),
-        train=TrainConfig(iterations=150, sh_degree=1, max_gaussians=1_200),
+        train=dataclasses.replace(PUBLISHED, iterations=150, sh_degree=1, max_gaussians=1_200),
         members=MemberSettings(count=2, resolution=32, iterations=60, folds=2),
         field=FieldConfig(max_steps=4),
         learn=LearnConfig(splits=20),
@@ -52,7 +53,7 @@ PROFILES: dict[str, BenchConfig] = {
         profile="paper",
         scene=MADE_SCENES,
         capture=CaptureSettings(resolution=1_600),
-        train=TrainConfig(iterations=30_000, max_gaussians=6_000_000),
+        train=dataclasses.replace(PUBLISHED, iterations=30_000, max_gaussians=6_000_000),
         members=MemberSettings(
             count=10,
             resolution=0,

@@ -25,6 +25,8 @@ Density = Literal["fastgs", "vanilla"]
 MAIN_DENSITY: Density = "fastgs"
 ONE_MODEL, OUT_OF_FOLD = "one-model", "out-of-fold"
 """Pools that compare two ways to compute the targets of source scenes."""
+PUBLISHED = TrainConfig(iterations=7_000, recipe="published")
+"""How the paper's models are trained."""
 FORBIDDEN = set('/\\:*?"<>|+') | {" "}
 """Characters not allowed in a name, which becomes a folder; a + joins scene and rule."""
 RESERVED = "learn"
@@ -216,7 +218,7 @@ class BenchConfig:
     backend: Backend = "cpu"
     """Renderer for everything except training, which always runs on the CPU."""
     capture: CaptureSettings = dataclasses.field(default_factory=CaptureSettings)
-    train: TrainConfig = dataclasses.field(default_factory=TrainConfig)
+    train: TrainConfig = PUBLISHED
     members: MemberSettings = dataclasses.field(default_factory=MemberSettings)
     field: FieldConfig = dataclasses.field(default_factory=FieldConfig)
     learn: LearnConfig = dataclasses.field(default_factory=LearnConfig)
