@@ -78,13 +78,8 @@ class Demo:
         Train(
             data=photos,
             output=run,
-<<<<<<< HEAD
-            config=TrainConfig(iterations=steps, max_gaussians=gaussians),
+            config=TrainConfig(iterations=steps, recipe="published", max_gaussians=gaussians),
             capture=CaptureToTrain(holdout=HOLDOUT, resolution=resolution),
-=======
-            config=TrainConfig(iterations=STEPS, recipe="published", max_gaussians=GAUSSIANS),
-            capture=CaptureToTrain(holdout=HOLDOUT, resolution=RESOLUTION),
->>>>>>> speed
             threads=self.engine.threads,
         ).run()
 
