@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 import sys
-from functools import cache
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -72,6 +73,16 @@ def test_same_bits_over_20_runs(device):
     for _ in range(19):
         again = everything(splats, camera)
         assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+
+
+def test_threads_share_a_device(device):
+    splats, cameras = made_splats(500), made_cameras(4, 48, 32)
+    alone = [render(splats, camera, backend="gpu").rgb for camera in cameras]
+    with ThreadPoolExecutor(4) as pool:
+        draw_one = partial(render, splats, backend="gpu")
+        for _ in range(5):
+            together = list(pool.map(draw_one, cameras))
+            assert all(torch.equal(a, b.rgb) for a, b in zip(alone, together, strict=True))
 
 
 @pytest.mark.parametrize("model", ["made", "trained"])

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The linear renderer: one protocol, three back ends."""
+"""The linear renderer: one protocol, four back ends."""

@@ -96,7 +96,7 @@ def render(
     """Colour, opacity and depth of one view, in one pass.
 
     All three are differentiable with respect to those parameters of the splats that require
-    gradients, on every back end.
+    gradients, on every back end but `gpu`, which refuses.
     """
     view = open_view(splats, camera, backend)
     depths = view.depths()

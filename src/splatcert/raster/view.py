@@ -52,7 +52,8 @@ class View(ABC):
     def composite(self, values: Tensor) -> Tensor:
         """A: one row of D values per Gaussian, [N, D], to an image [H, W, D].
 
-        Differentiable with respect to the values and the geometry of the splats.
+        Differentiable with respect to the values and the geometry of the splats; on `gpu`, the
+        values alone.
         """
 
     @abstractmethod

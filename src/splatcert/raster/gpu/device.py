@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -117,13 +118,14 @@ def open_device() -> Device:
 class Device:
     """An opened device with its compiled kernels; every transfer and dispatch is counted.
 
-    Kernels are queued and start when a result is downloaded.
+    Kernels are queued and start when a result is downloaded. Threads may share a device.
     """
 
     def __init__(self, opened: Any) -> None:
         self._wgpu, self._opened = _wgpu(), opened
         self._pipelines: dict[str, Any] = {}
         self._queued: tuple[Any, Any] | None = None
+        self._lock = Lock()
         self.traffic = Traffic()
         self.largest_binding: int = opened.limits["max-storage-buffer-binding-size"]
         self.most_groups: int = opened.limits["max-compute-workgroups-per-dimension"]
@@ -163,7 +165,7 @@ class Device:
         if groups <= 0:
             return
         rows = -(-groups // self.most_groups)
-        with device_errors(f"running {kernel}"):
+        with self._lock, device_errors(f"running {kernel}"):
             pipeline = self._pipeline(kernel, constants)
             binding = self._opened.create_bind_group(
                 layout=pipeline.get_bind_group_layout(0),
@@ -183,10 +185,11 @@ class Device:
         self.run(kernel, -(-items // LANES), *buffers, **constants)
 
     def _submit(self) -> None:
-        if self._queued is not None:
-            (encoder, work), self._queued = self._queued, None
-            work.end()
-            self._opened.queue.submit([encoder.finish()])
+        with self._lock:
+            if self._queued is not None:
+                (encoder, work), self._queued = self._queued, None
+                work.end()
+                self._opened.queue.submit([encoder.finish()])
 
     def _pipeline(self, kernel: str, constants: dict[str, int | bool]) -> Any:
         source = source_of(kernel, tuple(constants.items()))
