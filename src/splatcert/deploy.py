@@ -15,6 +15,7 @@ from splatcert.certificate.content.record import Record
 from splatcert.certificate.family import is_family, member_folder
 from splatcert.certificate.hashes import splats_hash
 from splatcert.certificate.store import folder_of, read_certificate, read_content, remembered
+from splatcert.config import Backend
 from splatcert.progress import Progress, quiet
 from splatcert.verification.checks import UNUSABLE, Check, Verification
 from splatcert.verification.family_checks import verify_family_folder
@@ -23,7 +24,6 @@ from splatcert.verification.training_photos import check_left_out, check_trainin
 
 if TYPE_CHECKING:
     from splatcert.capture import Capture
-    from splatcert.raster.render import Backend
     from splatcert.scales.scale import FrozenScale, Scale
     from splatcert.scene.load import Photographs
     from splatcert.scene.roles import TrainingView

@@ -17,7 +17,7 @@ from PIL import Image
 from splatcert.camera import Camera
 from splatcert.cli import main
 from splatcert.raster import native
-from splatcert.raster.render import open_view
+from splatcert.raster.render import open_view, unavailable
 from splatcert.splats.files import save_ply
 from splatcert.splats.gaussians import Splats
 from splatcert.storage import memory
@@ -112,6 +112,18 @@ def test_what_fits_is_rendered_and_one_entry_more_is_refused(monkeypatch):
     monkeypatch.setenv(memory.VARIABLE, repr((needed - 0.5) / memory.GIB))
     with pytest.raises(MemoryLimitError, match=f"in up to {entries} tiles"):
         native.NativeView(splats, view)
+
+
+@pytest.mark.parametrize("backend", ["cpu", "reference", "gpu"])
+def test_every_back_end_has_the_limit(backend, monkeypatch):
+    if reason := unavailable(backend):
+        pytest.skip(reason.splitlines()[0])
+    splats, (view,) = made_splats(30), made_cameras(1, 64, 48)
+    monkeypatch.setenv(memory.VARIABLE, "1")
+    open_view(splats, view, backend)
+    monkeypatch.setenv(memory.VARIABLE, repr(1e5 / memory.GIB))
+    with pytest.raises(MemoryLimitError, match="a view of 64 x 48 pixels would take"):
+        open_view(splats, view, backend)
 
 
 def test_only_entries_count_not_the_boxes_around_them(monkeypatch):

@@ -20,6 +20,7 @@ from splatcert.camera import Camera
 from splatcert.raster.view import RENDERER_VERSION, Contributors, View
 from splatcert.splats.gaussians import Splats
 from splatcert.splats.harmonics import colours
+from splatcert.storage.memory import BYTES_PER_ENTRY, BYTES_PER_PIXEL, require_memory
 
 NEAR_PLANE = 0.01
 LOW_PASS = 0.3  # square pixels
@@ -140,6 +141,12 @@ class ReferenceView(View):
     def __init__(self, splats: Splats, camera: Camera) -> None:
         self.camera = camera
         self.splats = splats
+        pixels, count = camera.width * camera.height, len(splats)
+        entries = max(count, min(CHUNK, pixels * count))
+        require_memory(
+            BYTES_PER_PIXEL * pixels + BYTES_PER_ENTRY * entries,
+            f"a view of {camera.width} x {camera.height} pixels",
+        )
         with torch.no_grad():
             everything = project(splats, camera)
             drawn = everything.drawn(camera).nonzero()[:, 0]
