@@ -16,6 +16,7 @@ from splatcert.certificate.signature import is_signed
 from splatcert.certificate.store import FIELD, SIGNATURE, VIEWS, folder_of
 from splatcert.config import ReportConfig
 from splatcert.deploy import load_certificate
+from splatcert.difficulty.views_file import Views
 from splatcert.progress import Progress, quiet
 from splatcert.report.content import (
     Calibration,
@@ -146,11 +147,12 @@ def _photos(certificate: Certificate) -> tuple[PhotoError, ...]:
     """Every photograph that was compared with its render, the worst first."""
     views, shape = certificate.views, certificate.record.scale.shape
     opened = {view.name for view in certificate.record.calibration}
+    groups: dict[Views, str] = {"training": "training", "held-out": "calibration"}
     found = []
-    for group, role in (("training", "training"), ("held-out", "calibration")):
+    for group, role in groups.items():
         table, needed = views.views(group), views.oracle(group, certificate.beta, shape)
         rows = zip(table.names, table.psnr.tolist(), needed.tolist(), strict=True)
-        known = [row for row in rows if role == "training" or row[0] in opened]
+        known = [row for row in rows if group == "training" or row[0] in opened]
         found += [PhotoError(name, role, psnr, width) for name, psnr, width in known]
     return tuple(sorted(found, key=lambda photo: (photo.psnr, photo.name)))
 
