@@ -59,14 +59,19 @@ def _boxes(boxes: Boxes) -> str:
     if boxes.is_bounded:
         scale = WidthScale.for_pixels([float(half_width[np.isfinite(half_width)].mean())])
         pictures.append(_picture(width_png(reduce(half_width), scale), "Half-width"))
-        mean = of_255(float(half_width[np.isfinite(half_width)].mean()))
-        words = f"Mean half-width {mean} of 255; colours from 0 to {scale.top}."
+        words = f"{_mean_words(boxes, half_width)} Colours run from 0 to {scale.top} of 255."
     if boxes.flag is not None:
         words += f" This camera is {boxes.flag.words()}."
     return (
         '<div style="display:grid;grid-template-columns:1fr 1fr;gap:8px;max-width:960px">'
         f"{''.join(pictures)}</div><p>{escape(words)}</p>"
     )
+
+
+def _mean_words(boxes: Boxes, half_width: NDArray[np.float32]) -> str:
+    if boxes.is_vacuous:
+        return "The boxes are vacuous: on average wider than the range of colours."
+    return f"Mean half-width {of_255(float(half_width[np.isfinite(half_width)].mean()))} of 255."
 
 
 @html_of.register

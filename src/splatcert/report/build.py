@@ -147,12 +147,12 @@ def _photos(certificate: Certificate) -> tuple[PhotoError, ...]:
     """Every photograph that was compared with its render, the worst first."""
     views, shape = certificate.views, certificate.record.scale.shape
     opened = {view.name for view in certificate.record.calibration}
-    roles: dict[Views, str] = {"training": "training", "held-out": "calibration"}
+    groups: dict[Views, str] = {"training": "training", "held-out": "calibration"}
     found = []
-    for group, role in roles.items():
+    for group, role in groups.items():
         table, needed = views.views(group), views.oracle(group, certificate.beta, shape)
         rows = zip(table.names, table.psnr.tolist(), needed.tolist(), strict=True)
-        known = [row for row in rows if role == "training" or row[0] in opened]
+        known = [row for row in rows if group == "training" or row[0] in opened]
         found += [PhotoError(name, role, psnr, width) for name, psnr, width in known]
     return tuple(sorted(found, key=lambda photo: (photo.psnr, photo.name)))
 
