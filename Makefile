@@ -10,7 +10,8 @@ SANITIZED := build/sanitize
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check lint format bench docs sanitize self-test wheel wheel-test clean
+.PHONY: help install demo test check lint format bench perf docs sanitize self-test wheel wheel-test \
+  clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -56,6 +57,13 @@ format: install  ## rewrite the sources in the house format
 
 bench: install  ## measure the engine; writes JSON with the machine described
 	$(BIN)/python benchmarks/engine.py
+
+PERF := build/perf
+perf: install  ## compare instruction counts of the hot kernels with the committed ones; needs valgrind
+	cmake -S . -B $(PERF) -DCMAKE_BUILD_TYPE=Release \
+	  -DPython_EXECUTABLE="$$(cd $(BIN) && pwd)/python" > /dev/null
+	cmake --build $(PERF) --target instruction_counts -j$(CMAKE_BUILD_PARALLEL_LEVEL) > /dev/null
+	$(BIN)/python benchmarks/instructions.py $(PERF)/instruction_counts
 
 docs: install  ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict

@@ -28,11 +28,12 @@ from machine import describe_machine
 
 from splatcert import load_scene, load_splats
 from splatcert.config import FieldConfig
-from splatcert.field.fit import fit_field, one_torch_thread
+from splatcert.field.fit import fit_field
 from splatcert.field.normal_equations import NormalEquations, sweep
 from splatcert.field.operator import NormalOperator, PreparedViews
 from splatcert.field.solve import BlockPreconditioner, Descent
 from splatcert.raster import native
+from splatcert.raster.abreast import one_torch_thread
 from splatcert.raster.render import open_view, render
 from splatcert.splats.harmonics import SH_CONSTANT, basis_towards
 

@@ -334,6 +334,7 @@ NB_MODULE(_native, m) {
     nb::set_leak_warnings(false);  // autograd graphs may outlive the interpreter's last breath
     m.doc() = "Native kernels of splatcert's CPU renderer";
     m.def("threads", [] { return thread_count(); });
+    m.def("keep_to_this_thread", &keep_to_this_thread);
     m.def("set_threads", [](int n) {
         nb::gil_scoped_release release;
         set_thread_count(n);

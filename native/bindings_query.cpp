@@ -67,6 +67,29 @@ std::vector<double> render_query(nb::handle prepared, const F2& means, const F3&
     return {std::begin(request.moments), std::end(request.moments)};
 }
 
+void render_picture(nb::handle prepared, const F2& means, const F3& sh,
+                    const std::array<float, 3>& background, const Out3& rgb, const Out2& alpha,
+                    const Out2& depth) {
+    const View& view = prepared_view(prepared);
+    const std::size_t count = static_cast<std::size_t>(view.count);
+    const std::size_t height = static_cast<std::size_t>(view.camera.height);
+    const std::size_t width = static_cast<std::size_t>(view.camera.width);
+    expect(means, "means", {count, 3});
+    expect(sh, "sh", {count, sh.shape(1), 3});
+    expect(rgb, "rgb", {height, width, 3});
+    expect(alpha, "alpha", {height, width});
+    expect(depth, "depth", {height, width});
+    const PictureRequest request = {means.data(),
+                                    sh.data(),
+                                    bases_of("sh", sh.shape(1), 4),
+                                    {background[0], background[1], background[2]},
+                                    rgb.data(),
+                                    alpha.data(),
+                                    depth.data()};
+    nb::gil_scoped_release release;
+    kernels().query->picture(view, request);
+}
+
 std::vector<double> summarise_maps(const F3& maps) {
     const std::size_t height = maps.shape(1), width = maps.shape(2);
     expect(maps, "maps", {query_maps, height, width});
@@ -88,5 +111,7 @@ void bind_query(nb::module_& m) {
     m.def("render_query", &render_query, nb::arg("view"), nb::arg("means"), nb::arg("sh"),
           nb::arg("traits"), nb::arg("background"), nb::arg("field_floor"), nb::arg("center"),
           nb::arg("field"), nb::arg("maps"), nb::arg("depth"));
+    m.def("render_picture", &render_picture, nb::arg("view"), nb::arg("means"), nb::arg("sh"),
+          nb::arg("background"), nb::arg("rgb"), nb::arg("alpha"), nb::arg("depth"));
     m.def("summarise_maps", &summarise_maps, nb::arg("maps"));
 }

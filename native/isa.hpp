@@ -56,6 +56,9 @@ int64_t contributors(const View&, int row, int column, uint32_t* gaussians, floa
                      int64_t room);
 void backward(const View&, const RawSplats&, const ViewGradients&);
 void shade(const View&, const float* means, const float* sh, int bases, int active, float* colours);
+// Colours of the drawn Gaussians, one row each, `stride` floats apart, in ascending order.
+void shade_rows(const View&, const float* means, const float* sh, int bases, int stride,
+                float* rows);
 void shade_backward(const View&, const float* means, const float* sh, int bases, int active,
                     const float* grad_colours, bool accumulate, float* grad_means, float* grad_sh);
 void loss(LossRequest&);
@@ -66,6 +69,7 @@ void pack_query_rows(const View&, const QueryGaussians&, float* rows);
 void pack_query(const View&, const QueryGaussians&, float* values);
 void summarise_maps(MapsRequest&);
 extern const QueryKernels query_kernels;
+void picture(const View&, const PictureRequest&);
 void ask_witnesses(const WitnessRequest&);
 
 }  // namespace SPLAT_ISA

@@ -27,6 +27,14 @@ void for_drawn_ranges(const View& view, Reduce&& reduce) {
     });
 }
 
+// Depths of the drawn Gaussians, `stride` floats apart, in ascending order.
+inline void depth_rows(const View& view, int stride, float* rows) {
+    for_drawn_ranges(view, [&](int begin, int end) {  // footprints lie front to back
+        for (int n = begin; n < end; ++n)
+            rows[std::size_t(view.footprints[n].rank) * stride] = view.footprints[n].depth;
+    });
+}
+
 inline void fill_zero(float* out, std::size_t size) {
     constexpr std::size_t chunk = std::size_t(1) << 16;
     parallel_for(static_cast<int>((size + chunk - 1) / chunk), [&](int block, int) {

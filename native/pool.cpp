@@ -3,11 +3,13 @@
 
 #if !defined(_WIN32)
 #include <pthread.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #endif
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <cstdlib>
 #include <exception>
 #include <mutex>
@@ -121,13 +123,15 @@ int getpid() { return 0; }  // there is no fork
 #endif
 int pool_process = 0;
 int wanted = 0;
-thread_local bool inside_region = false;
+thread_local bool inside_region = false, kept_to_one = false;
 
 int wanted_threads() { return wanted > 0 ? wanted : default_threads(); }
 
 }  // namespace
 
-int thread_count() { return wanted_threads(); }
+int thread_count() { return kept_to_one ? 1 : wanted_threads(); }
+
+void keep_to_this_thread(bool yes) { kept_to_one = yes; }
 
 void set_thread_count(int n) {
     std::lock_guard<std::mutex> lock(region_mutex);
@@ -138,7 +142,7 @@ void set_thread_count(int n) {
 
 void run_parallel(int items, Task task, void* context, int limit) {
     if (items <= 0) return;
-    if (inside_region || items == 1 || wanted_threads() == 1) {
+    if (inside_region || items == 1 || thread_count() == 1) {
         for (int item = 0; item < items; ++item) task(context, item, 0);
         return;
     }
@@ -165,6 +169,7 @@ constexpr std::size_t smallest_kept = ~std::size_t(0);  // keeping would hide ov
 constexpr std::size_t smallest_kept = std::size_t(1) << 16;
 #endif
 constexpr std::size_t kept_at_most = std::size_t(256) << 20;
+constexpr std::size_t smallest_huge = std::size_t(8) << 20;  // blocks that ask for large pages
 
 struct Header {
     std::size_t size;  // class of the block, without this header
@@ -220,6 +225,15 @@ void* aligned_new(std::size_t bytes) {
     }
     char* block =
         static_cast<char*>(::operator new(bytes + alignment, std::align_val_t(alignment)));
+#if defined(MADV_HUGEPAGE)
+    // Passes over millions of Gaussians would otherwise spend their time on faults and lookups
+    // of small pages. Only whole pages inside the block are meant; a refusal does no harm.
+    if (bytes >= smallest_huge) {
+        const std::uintptr_t page = 4096, first = reinterpret_cast<std::uintptr_t>(block);
+        const std::uintptr_t begin = (first + page - 1) / page * page, end = first + bytes;
+        madvise(reinterpret_cast<void*>(begin), (end - begin) / page * page, MADV_HUGEPAGE);
+    }
+#endif
     reinterpret_cast<Header*>(block)->size = bytes;
     return block + alignment;
 }

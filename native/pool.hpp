@@ -13,6 +13,10 @@ using Task = void (*)(void* context, int item, int worker);
 int thread_count();            // how many threads a parallel region may use
 void set_thread_count(int n);  // 0 restores the default: SPLATCERT_NUM_THREADS or all cores
 
+// Whether parallel regions of the calling thread stay on it: for programs that give every view
+// a thread of its own.
+void keep_to_this_thread(bool yes);
+
 constexpr int any_worker = 1 << 30;
 
 // Runs task(context, 0 .. items - 1, worker) with worker < limit. An exception thrown by a

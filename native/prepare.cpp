@@ -79,27 +79,34 @@ int64_t append_footprints(const CameraModel& camera, const FieldOfView& fov,
     return appended;
 }
 
-// All footprints of Gaussians begin .. end - 1: a cheap test of everything first, then the
-// full projection of what is left, both several Gaussians at a time.
-int64_t project_chunk_of(const CameraModel& camera, const RawSplats& splats, int64_t begin,
-                         int64_t end, Footprint* out, Key* keys) {
+// Those of Gaussians begin .. end - 1 that pass a cheap test, in order.
+int find_candidates(const CameraModel& camera, const RawSplats& splats, int64_t begin, int64_t end,
+                    uint32_t* out) {
     const FieldOfView fov(camera);
-    int64_t candidates[project_chunk + real_lanes];
     int found = 0;
     for (int64_t i = begin; i < end; i += real_lanes) {
         int64_t index[real_lanes];
         for (int k = 0; k < real_lanes; ++k) index[k] = std::min(i + k, end - 1);
         const Flag keep = may_be_drawn(camera, fov, splats, index);
         for (int k = 0; k < real_lanes && i + k < end; ++k) {
-            candidates[found] = i + k;
+            out[found] = static_cast<uint32_t>(i + k);
             found += keep[k] != 0;
         }
     }
-    for (int k = 0; found && k < real_lanes; ++k) candidates[found + k] = candidates[found - 1];
+    return found;
+}
+
+// Footprints of the drawn ones among `count` candidates.
+int64_t project_candidates(const CameraModel& camera, const RawSplats& splats,
+                           const uint32_t* candidates, int count, Footprint* out, Key* keys) {
+    const FieldOfView fov(camera);
     int64_t drawn = 0;
-    for (int i = 0; i < found; i += real_lanes)
-        drawn += append_footprints(camera, fov, splats, candidates + i,
-                                   std::min(real_lanes, found - i), out + drawn, keys + drawn);
+    for (int i = 0; i < count; i += real_lanes) {
+        int64_t index[real_lanes];
+        for (int k = 0; k < real_lanes; ++k) index[k] = candidates[std::min(i + k, count - 1)];
+        drawn += append_footprints(camera, fov, splats, index, std::min(real_lanes, count - i),
+                                   out + drawn, keys + drawn);
+    }
     return drawn;
 }
 
@@ -139,36 +146,52 @@ void sort_by_depth(Array<Key>& keys, Array<Key>& spare) {
     }
 }
 
+// Sums of counts: start[k] becomes where chunk k begins, the last one the total.
+std::size_t accumulate(Array<uint32_t>& start) {
+    start[0] = 0;
+    for (std::size_t k = 0; k + 1 < start.size; ++k) start[k + 1] += start[k];
+    return start[start.size - 1];
+}
+
+// Memory is taken for what may be drawn, not for every Gaussian: with millions of them, fresh
+// pages would cost more than the work.
 void project_all(View& view, const RawSplats& splats) {
     const int chunks = static_cast<int>((splats.count + project_chunk - 1) / project_chunk);
-    Array<Footprint> loose;
-    Array<Key> keys, spare;
-    Array<uint32_t> start;
-    loose.resize(static_cast<std::size_t>(splats.count));
-    keys.resize(static_cast<std::size_t>(splats.count));
-    start.resize(static_cast<std::size_t>(chunks) + 1);
+    Array<uint32_t> candidates, first, start;
+    candidates.resize(static_cast<std::size_t>(chunks) * project_chunk);
+    first.resize(static_cast<std::size_t>(chunks) + 1);
+    start.resize(first.size);
+    const auto listed = [&](int chunk) {
+        return candidates.data + std::size_t(chunk) * project_chunk;
+    };
     parallel_for(chunks, [&](int chunk, int) {
         const int64_t begin = int64_t(chunk) * project_chunk;
         const int64_t end = std::min(splats.count, begin + project_chunk);
-        start[chunk + 1] = static_cast<uint32_t>(project_chunk_of(
-            view.camera, splats, begin, end, loose.data + begin, keys.data + begin));
+        first[chunk + 1] = find_candidates(view.camera, splats, begin, end, listed(chunk));
     });
-    start[0] = 0;
-    for (int chunk = 0; chunk < chunks; ++chunk) start[chunk + 1] += start[chunk];
-    const std::size_t drawn = start[chunks];
+    const std::size_t room = accumulate(first);
 
-    spare.resize(drawn);
+    Array<Footprint> loose;
+    Array<Key> keys, spare;
+    loose.resize(room);
+    keys.resize(room);
+    parallel_for(chunks, [&](int chunk, int) {
+        start[chunk + 1] = static_cast<uint32_t>(project_candidates(
+            view.camera, splats, listed(chunk), static_cast<int>(first[chunk + 1] - first[chunk]),
+            loose.data + first[chunk], keys.data + first[chunk]));
+    });
+    const std::size_t drawn = accumulate(start);
+
+    spare.resize(room);
     view.drawn.resize(drawn);
     parallel_for(chunks, [&](int chunk, int) {
-        const int64_t begin = int64_t(chunk) * project_chunk;
-        for (uint32_t k = start[chunk]; k < start[chunk + 1]; ++k) {
-            const uint32_t at = static_cast<uint32_t>(begin + (k - start[chunk]));
+        for (uint32_t k = start[chunk], at = first[chunk]; k < start[chunk + 1]; ++k, ++at) {
             spare[k] = {keys[at].depth, at};
             view.drawn[k] = loose[at].gaussian;
             loose[at].rank = k;
         }
     });
-    keys.size = drawn;
+    keys.size = spare.size = drawn;
     std::swap(keys.data, spare.data);
     std::swap(keys.capacity, spare.capacity);
     sort_by_depth(keys, spare);
@@ -176,10 +199,13 @@ void project_all(View& view, const RawSplats& splats) {
     view.footprints.resize(drawn);
     const int blocks = static_cast<int>((drawn + project_chunk - 1) / project_chunk);
     parallel_for(blocks, [&](int block, int) {
+        constexpr std::size_t ahead = 16;
         const std::size_t end =
             std::min(drawn, static_cast<std::size_t>(block + 1) * project_chunk);
-        for (std::size_t k = static_cast<std::size_t>(block) * project_chunk; k < end; ++k)
+        for (std::size_t k = static_cast<std::size_t>(block) * project_chunk; k < end; ++k) {
+            if (k + ahead < end) __builtin_prefetch(loose.data + keys[k + ahead].index);
             view.footprints[k] = loose[keys[k].index];
+        }
     });
 }
 

@@ -3,8 +3,8 @@
 // sums it, to the bit; a tile's pixels become picture, field and maps while they are at hand.
 #include <cmath>
 
+#include "rows.hpp"
 #include "sums.hpp"
-#include "sweep.hpp"
 
 namespace splat {
 namespace SPLAT_ISA {
@@ -12,53 +12,6 @@ namespace {
 
 constexpr float least_alpha = 1e-6f;  // maps are divided by alpha, or by this
 constexpr float luminance[3] = {0.299f, 0.587f, 0.114f};
-
-// plane[c] += sum over the met entries of weight * value[c], for C channels of one unit.
-template <int C>
-inline void accumulate(int n, const float* weights, const uint8_t* met, const float* values,
-                       float* planes, int pixel) {
-    Vec acc[C];
-    for (int c = 0; c < C; ++c) acc[c] = Vec::load(planes + c * tile_pixels + pixel);
-    for (int k = 0; k < n; ++k) {
-        const Vec w = Vec::load(weights + k * lanes);
-        const float* value = values + met[k] * query_row;
-        for (int c = 0; c < C; ++c) acc[c] = fma(w, Vec::all(value[c]), acc[c]);
-    }
-    for (int c = 0; c < C; ++c) acc[c].store(planes + c * tile_pixels + pixel);
-}
-
-// All channels of one unit; as many at a time as there are registers for.
-inline void accumulate_all(int n, const float* weights, const uint8_t* met, const float* values,
-                           float* planes, int pixel) {
-#if defined(SPLAT_AVX512) || defined(SPLAT_AVX2)
-    accumulate<query_channels>(n, weights, met, values, planes, pixel);
-#else
-    constexpr int half = query_channels / 2;
-    accumulate<half>(n, weights, met, values, planes, pixel);
-    accumulate<half>(n, weights, met, values + half, planes + half * tile_pixels, pixel);
-#endif
-}
-
-void sweep_rows(const View& view, const TileGeometry& tile, const float* rows, float* planes) {
-    alignas(64) float local[batch_size * query_row];
-    std::memset(planes, 0, query_channels * tile_pixels * sizeof(float));
-    Batch batch;
-    sweep_tile(
-        view, tile, batch,
-        [&](const Batch& b) {
-            const float* row[batch_size];
-            for (int e = 0; e < b.count; ++e) {
-                row[e] =
-                    rows + std::size_t(view.footprints[b.entries[e].footprint].rank) * query_row;
-                __builtin_prefetch(row[e]);
-            }
-            for (int e = 0; e < b.count; ++e)
-                std::memcpy(local + e * query_row, row[e], query_row * sizeof(float));
-        },
-        [&](int unit, int n, const float* weights, const uint8_t* met) {
-            accumulate_all(n, weights, met, local, planes, unit_pixel(unit));
-        });
-}
 
 // What a tile adds to the moments.
 struct TileMoments {
@@ -89,49 +42,17 @@ void finish_planes(const QueryRequest& q, float* planes, float* light) {
     }
 }
 
-typedef float Four __attribute__((vector_size(16)));
-#if defined(__clang__)
-#define SPLAT_PICK(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
-#else
-typedef int32_t FourPlaces __attribute__((vector_size(16)));
-#define SPLAT_PICK(a, b, i, j, k, l) __builtin_shuffle(a, b, FourPlaces{i, j, k, l})
-#endif
-
-// A row of three planes as pixels, four at a time.
-void interleave(const float* rgb, int columns, float* out) {
-    int x = 0;
-    for (; x + 4 <= columns; x += 4, out += 12) {
-        Four r, g, b;
-        std::memcpy(&r, rgb + x, sizeof(r));
-        std::memcpy(&g, rgb + tile_pixels + x, sizeof(g));
-        std::memcpy(&b, rgb + 2 * tile_pixels + x, sizeof(b));
-        const Four low = SPLAT_PICK(r, g, 0, 4, 1, 5), high = SPLAT_PICK(r, g, 2, 6, 3, 7);
-        const Four middle = SPLAT_PICK(low, b, 3, 5, 3, 5), end = SPLAT_PICK(high, b, 2, 3, 6, 7);
-        const Four pixels[3] = {SPLAT_PICK(low, b, 0, 1, 4, 2),
-                                SPLAT_PICK(middle, high, 0, 1, 4, 5),
-                                SPLAT_PICK(end, end, 2, 0, 1, 3)};
-        std::memcpy(out, pixels, sizeof(pixels));
-    }
-    for (; x < columns; ++x)
-        for (int c = 0; c < 3; ++c) *out++ = rgb[c * tile_pixels + x];
-}
-
 void write_tile(const View& view, const TileGeometry& tile, const QueryRequest& q,
                 const float* planes, const float* light) {
-    const std::size_t width = view.camera.width, pixels = width * view.camera.height;
+    const std::size_t pixels = std::size_t(view.camera.width) * view.camera.height;
     const float* source[query_maps] = {
         planes + channel_one * tile_pixels, light, planes + channel_exposure * tile_pixels,
         planes + channel_angle * tile_pixels, planes + channel_spread * tile_pixels};
-    const std::size_t bytes = tile.columns * sizeof(float);
-    for (int row = 0; row < tile.rows; ++row) {
-        const std::size_t out = std::size_t(tile.y + row) * width + tile.x;
-        const int in = row * tile_size;
-        interleave(planes + in, tile.columns, q.center + 3 * out);
-        std::memcpy(q.field + out, planes + channel_field * tile_pixels + in, bytes);
-        std::memcpy(q.depth + out, planes + channel_depth * tile_pixels + in, bytes);
-        for (int map = 0; map < query_maps; ++map)
-            std::memcpy(q.maps + map * pixels + out, source[map] + in, bytes);
-    }
+    const TileWriter out(view, tile, query_channels);
+    out.colours(planes, q.center);
+    out.plane(planes + channel_field * tile_pixels, q.field);
+    out.plane(planes + channel_depth * tile_pixels, q.depth);
+    for (int map = 0; map < query_maps; ++map) out.plane(source[map], q.maps + map * pixels);
 }
 
 // The pixels of a border tile that lie in the image, one row after the other.
@@ -185,7 +106,7 @@ void render(const View& view, QueryRequest& q) {
     parallel_for(static_cast<int>(moments.size), [&](int index, int) {
         alignas(64) float planes[query_channels * tile_pixels], light[tile_pixels];
         const TileGeometry tile(view, index);
-        sweep_rows(view, tile, rows.data, planes);
+        sweep_rows<query_channels, query_row>(view, tile, rows.data, planes);
         finish_planes(q, planes, light);
         write_tile(view, tile, q, planes, light);
         moments[index] = moments_of(tile, planes);
@@ -195,7 +116,7 @@ void render(const View& view, QueryRequest& q) {
 
 }  // namespace
 
-const QueryKernels query_kernels = {pack_query, render, summarise_maps};
+const QueryKernels query_kernels = {pack_query, render, summarise_maps, picture};
 
 }  // namespace SPLAT_ISA
 }  // namespace splat

@@ -53,11 +53,22 @@ struct MapsRequest {
     double statistics[3 * query_maps];  // mean, 10th and 50th percentile of each
 };
 
+// A picture alone.
+struct PictureRequest {
+    const float *means, *sh;
+    int bases;
+    float background[3];
+    float* rgb;    // [H, W, 3], on the background
+    float* alpha;  // [H, W]
+    float* depth;  // [H, W], camera z; 0 where nothing was hit
+};
+
 struct QueryKernels {
     // The values that `render` composites, [N, query_channels]; zero where not drawn.
     void (*pack)(const View&, const QueryGaussians&, float* values);
     void (*render)(const View&, QueryRequest&);
     void (*summarise)(MapsRequest&);
+    void (*picture)(const View&, const PictureRequest&);
 };
 
 }  // namespace splat

@@ -90,14 +90,8 @@ void look(const Group& g, int bases, Vec& angle, Vec& field) {
 void pack_query_rows(const View& view, const QueryGaussians& q, float* rows) {
     double centre[3];
     camera_centre(view.camera, centre);
-    Array<float> colours, depths;
-    colours.resize(std::size_t(view.count) * 3);  // those of `shade`, to the bit
-    depths.resize(view.drawn.size);
-    shade(view, q.means, q.sh, q.bases, q.bases, colours.data);
-    for_drawn_ranges(view, [&](int begin, int end) {  // footprints lie front to back
-        for (int n = begin; n < end; ++n)
-            depths[view.footprints[n].rank] = view.footprints[n].depth;
-    });
+    shade_rows(view, q.means, q.sh, q.bases, query_row, rows + channel_rgb);
+    depth_rows(view, query_row, rows + channel_depth);
     const std::size_t columns = fixed_traits + q.field_bases;
     for_drawn_ranges(view, [&](int begin, int end) {
         alignas(64) float angles[group], fields[group], fixed[3][group];
@@ -114,11 +108,8 @@ void pack_query_rows(const View& view, const QueryGaussians& q, float* rows) {
             field.store(fields);
             for (int c = 0; c < 3; ++c) g.trait[c].store(fixed[c]);
             for (int k = 0; k < count; ++k) {
-                const float* colour = colours.data + std::size_t(drawn[k]) * 3;
                 float* row = rows + std::size_t(n + k) * query_row;
-                for (int c = 0; c < 3; ++c) row[channel_rgb + c] = colour[c];
                 row[channel_one] = 1.0f;
-                row[channel_depth] = depths[n + k];
                 row[channel_exposure] = fixed[0][k];
                 row[channel_angle] = angles[k];
                 row[channel_spread] = fixed[1][k];

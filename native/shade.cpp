@@ -18,7 +18,7 @@ constexpr int ahead = 6;           // groups fetched before they are needed
 // Some drawn Gaussians; lanes from `count` on repeat the last one and are never written.
 struct Group {
     int64_t index[group];
-    int count;
+    int first, count;  // ranks among the drawn ones
 };
 
 // Unit vectors from the camera; differences are taken in double, they may be small.
@@ -70,6 +70,7 @@ void for_groups(const View& view, const float* sh, int bases, F&& body) {
     for_drawn_ranges(view, [&](int begin, int end) {
         for (int at = begin; at < end; at += group) {
             Group g;
+            g.first = at;
             g.count = std::min(group, end - at);
             for (int k = 0; k < group; ++k) {
                 g.index[k] = view.drawn[at + std::min(k, g.count - 1)];
@@ -105,23 +106,43 @@ inline void raw_colours(const Vec* basis, const Vec* coefficients, Vec rgb[3]) {
 constexpr auto set_value = [](float& out, float value) { out = value; };
 constexpr auto add_value = [](float& out, float value) { out += value; };
 
+// put(group, rgb) for all drawn Gaussians.
+template <int Active, class Put>
+void for_colours(const View& view, const float* means, const float* sh, int bases, Put&& put) {
+    double centre[3];
+    camera_centre(view.camera, centre);
+    for_groups(view, sh, bases, [&](const Group& g) {
+        const Directions d(centre, means, g);
+        Vec basis[Active], coefficients[3 * Active], rgb[3];
+        harmonics(d.x, d.y, d.z, Active, basis);
+        read_rows(sh, std::size_t(bases) * 3, 3 * Active, g, coefficients);
+        raw_colours<Active>(basis, coefficients, rgb);
+        for (int c = 0; c < 3; ++c) rgb[c] = max(rgb[c], Vec::all(0.0f));
+        put(g, rgb);
+    });
+}
+
 }  // namespace
 
 void shade(const View& view, const float* means, const float* sh, int bases, int active,
            float* colours) {
-    double centre[3];
-    camera_centre(view.camera, centre);
     zero_undrawn(view, colours, 3);
     with_bases(active, [&](auto number) {
-        constexpr int Active = number;
-        for_groups(view, sh, bases, [&](const Group& g) {
-            const Directions d(centre, means, g);
-            Vec basis[Active], coefficients[3 * Active], rgb[3];
-            harmonics(d.x, d.y, d.z, Active, basis);
-            read_rows(sh, std::size_t(bases) * 3, 3 * Active, g, coefficients);
-            raw_colours<Active>(basis, coefficients, rgb);
-            for (int c = 0; c < 3; ++c) rgb[c] = max(rgb[c], Vec::all(0.0f));
+        for_colours<number>(view, means, sh, bases, [&](const Group& g, const Vec* rgb) {
             write_rows(rgb, 3, 3, g, colours, set_value);
+        });
+    });
+}
+
+void shade_rows(const View& view, const float* means, const float* sh, int bases, int stride,
+                float* rows) {
+    with_bases(bases, [&](auto number) {
+        for_colours<number>(view, means, sh, bases, [&](const Group& g, const Vec* rgb) {
+            alignas(64) float block[3][group];
+            for (int c = 0; c < 3; ++c) rgb[c].store(block[c]);
+            for (int k = 0; k < g.count; ++k)
+                for (int c = 0; c < 3; ++c)
+                    rows[std::size_t(g.first + k) * stride + c] = block[c][k];
         });
     });
 }

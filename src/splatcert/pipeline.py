@@ -9,6 +9,7 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
+from splatcert.camera import Camera
 from splatcert.capture import Capture, as_capture
 from splatcert.certificate.certificate import Certificate
 from splatcert.certificate.content.promise import PromiseRecord
@@ -25,7 +26,8 @@ from splatcert.difficulty.predictor import ViewPredictor
 from splatcert.difficulty.sources import distinct, source_scene
 from splatcert.difficulty.views_file import SceneViews
 from splatcert.field.store import arrays_of, field_record
-from splatcert.progress import Progress, each, quiet
+from splatcert.progress import Progress, quiet
+from splatcert.raster.abreast import abreast
 from splatcert.raster.render import Backend
 from splatcert.refusals import refuse_early, refuse_known_photos, refuse_promise
 from splatcert.scales.named import scale_by_name
@@ -142,12 +144,12 @@ def score_views(
     on: Progress,
 ) -> tuple[CalibrationRecord, ...]:
     """R_v of each calibration view under its frozen scale; labels are used only here."""
-    scored = []
-    for view in each(labelled, "scoring calibration views", on):
-        scaled = require_frozen(frozen(view.camera), frozen.queries[view.name])
-        photo = require_labels(view, CalibrationView)
-        scored.append(score_view(photo, scaled, frozen.queries[view.name], betas, beta))
-    return tuple(scored)
+
+    def score(view: CalibrationView) -> CalibrationRecord:
+        known, photo = frozen.queries[view.name], require_labels(view, CalibrationView)
+        return score_view(photo, require_frozen(frozen(view.camera), known), known, betas, beta)
+
+    return tuple(abreast(score, labelled, _cameras(labelled), "scoring calibration views", on))
 
 
 def with_tenths(
@@ -161,8 +163,14 @@ def with_tenths(
 
     The threshold is known only after all views are scored, so each is rendered once more.
     """
+
+    def count(known: tuple[CalibrationView, CalibrationRecord]) -> CalibrationRecord:
+        view, record = known
+        return replace(record, tenths=count_tenths(view, frozen(view.camera), q))
+
     views = list(zip(labelled, scored, strict=True))
-    return tuple(
-        replace(record, tenths=count_tenths(view, frozen(view.camera), q))
-        for view, record in each(views, "counting covered pixels", on)
-    )
+    return tuple(abreast(count, views, _cameras(labelled), "counting covered pixels", on))
+
+
+def _cameras(views: Sequence[CalibrationView]) -> list[Camera]:
+    return [view.camera for view in views]

@@ -195,7 +195,7 @@ class Certificate(Plotted):
         For a coarser `preview_of` a camera, the flag uses the image size of that camera.
         """
         if not isinstance(camera, Camera):
-            return [self.predict(one) for one in camera]
+            return self._predicting().each(camera, self.predict)
         scaled = self._predicting()(camera)
         flag = self.flag(scaled, preview_of or camera)
         if scaled.remark:

@@ -94,7 +94,8 @@ def view_maps(
     counted = _counted(mask, r.shape, where)
     _require((r >= 0) & (r < np.inf), r, counted, f"{where}residual must be finite and at least 0")
     _require((s > 0) & (s < np.inf), s, counted, f"{where}scale must be positive and finite")
-    return ViewMaps(r[counted].astype(np.float64), s[counted].astype(np.float64))
+    known = [a.ravel() if mask is None else a[counted] for a in (r, s)]  # a mask costs a gather
+    return ViewMaps(known[0].astype(np.float64), known[1].astype(np.float64))
 
 
 def each_view(

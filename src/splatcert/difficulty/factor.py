@@ -66,4 +66,7 @@ def shrink(values: Values, unit: Any, weight: Fraction | float) -> Values:
     if not 0 < unit < math.inf:
         raise ScaleError(f"the unit of a scale must be positive and finite, got {unit}")
     numbers: Any = values
-    return (1 - kept) + kept * (numbers / unit)
+    shrunk = numbers / unit
+    shrunk *= kept  # in place: a map of a large picture costs more to store than to compute
+    shrunk += 1 - kept
+    return shrunk

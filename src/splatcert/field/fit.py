@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +29,7 @@ from splatcert.field.solve import (
     conjugate_gradients,
 )
 from splatcert.field.support import FoldedSupport
+from splatcert.raster.abreast import one_torch_thread
 from splatcert.raster.normal_sums import Rgb
 from splatcert.raster.render import Backend
 from splatcert.scene.roles import TrainingView
@@ -138,17 +138,6 @@ def fit_field(
         seconds=sum(clock.laps.values()),
         details=clock.laps | {"cache_bytes": views.used},
     )
-
-
-@contextmanager
-def one_torch_thread() -> Iterator[None]:
-    """Run torch on one thread: sums keep their order and the kernels keep the cores."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 class _Clock:

@@ -90,7 +90,7 @@ class FittedScene:
         """The query of a camera that has been rendered."""
         field, mean = found.field, found.moments[2]
         if holes == "wide":
-            field = field + (1 - found.opacity) * self.field.prior
+            field = (1 - found.opacity).mul_(self.field.prior).add_(field)
             # By NumPy: torch would sum in an order that depends on the number of threads.
             mean = float(field.cpu().numpy().mean(dtype=np.float64))
         geometry = self.geometry.features(camera, self.excluded)

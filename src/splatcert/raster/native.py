@@ -116,20 +116,13 @@ def _prepared(
 class NativeView(View):
     """Splats seen from one camera by the native renderer.
 
-    `composite`, `colours` and `depths` are differentiable; the other methods are not.
+    `composite`, `picture`, `colours` and `depths` are differentiable; the other methods are not.
     """
 
     def __init__(self, splats: Splats, camera: Camera) -> None:
         self.camera = camera
         self.splats = splats
-        self._prepared = prepare(
-            splats.means,
-            splats.quats,
-            splats.log_scales,
-            splats.logit_opacities,
-            camera,
-            splats.antialiased,
-        )
+        self._prepared = prepare(*self._geometry, camera, splats.antialiased)
 
     @property
     def nbytes(self) -> int:
@@ -138,10 +131,8 @@ class NativeView(View):
 
     def composite(self, values: Tensor) -> Tensor:
         """A: [N, D] to [H, W, D]."""
-        splats = self.splats
-        geometry = (splats.means, splats.quats, splats.log_scales, splats.logit_opacities)
-        if tracked(values, *geometry):
-            return native_autograd.composite(self._prepared, splats, self.camera, values)
+        if tracked(values, *self._geometry):
+            return native_autograd.composite(self._prepared, self.splats, self.camera, values)
         values = plain_floats(values)
         image = _native.empty([self.camera.height, self.camera.width, values.shape[1]])
         self._prepared.composite(values, image)
@@ -221,6 +212,15 @@ class NativeView(View):
         _native.pack_query(self._prepared, self._means, self._sh, table, values)
         return values
 
+    def picture(self, background: Rgb) -> tuple[Tensor, Tensor, Tensor]:
+        """Colour, opacity and depth, finished tile by tile."""
+        if tracked(self.splats.sh, *self._geometry):
+            return super().picture(background)
+        size = [self.camera.height, self.camera.width]
+        rgb, alpha, depth = _native.empty([*size, 3]), _native.empty(size), _native.empty(size)
+        _native.render_picture(self._prepared, self._means, self._sh, background, rgb, alpha, depth)
+        return rgb, alpha, depth
+
     def query(self, traits: Traits, background: Rgb, floor: float) -> QueryMaps:
         """Picture, residual field and maps, composited together and finished tile by tile."""
         height, width = self.camera.height, self.camera.width
@@ -259,6 +259,11 @@ class NativeView(View):
             sums.energy,
             sums.histogram,
         )
+
+    @property
+    def _geometry(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        splats = self.splats
+        return splats.means, splats.quats, splats.log_scales, splats.logit_opacities
 
     @property
     def _means(self) -> Tensor:

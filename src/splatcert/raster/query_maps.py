@@ -84,9 +84,9 @@ class QueryMaps:
 
     def hardly_shown(self, alpha: float, exposure: float, angle: float) -> NDArray[np.float64]:
         """Shares of pixels below an opacity, below a log exposure, beyond an angle, [3]."""
-        opacity, _, seen, off, _ = self.maps
+        opacity, _, seen, off, _ = self.maps.cpu().numpy()
         beyond = (opacity < alpha, seen < exposure, off > angle)
-        return np.array([float(part.double().mean()) for part in beyond])
+        return np.array([np.count_nonzero(part) / part.size for part in beyond])
 
 
 def support_angle(direction: Tensor, means: Tensor, camera: Camera) -> Tensor:

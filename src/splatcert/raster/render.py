@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import get_args
 
-import torch
 from torch import Tensor
 
 from splatcert.camera import Camera
 from splatcert.config import Backend
 from splatcert.errors import InputError
+from splatcert.raster.normal_sums import Rgb
 from splatcert.raster.view import View
 from splatcert.shown import Shown
 from splatcert.splats.gaussians import Splats
@@ -90,7 +90,7 @@ def render(
     splats: Splats,
     camera: Camera,
     *,
-    background: tuple[float, float, float] = (0.0, 0.0, 0.0),
+    background: Rgb = (0.0, 0.0, 0.0),
     backend: Backend = "cpu",
 ) -> Render:
     """Colour, opacity and depth of one view, in one pass.
@@ -98,17 +98,7 @@ def render(
     All three are differentiable with respect to those parameters of the splats that require
     gradients, on every back end but `gpu`, which refuses.
     """
-    view = open_view(splats, camera, backend)
-    depths = view.depths()
-    ones = torch.ones_like(depths)
-    values = torch.cat([view.colours(), depths[:, None], ones[:, None]], dim=1)
-    image = view.composite(values)
-    alpha = image[..., 4]
-    backdrop = torch.tensor(background, dtype=image.dtype, device=image.device)
-    rgb = image[..., :3] + (1 - alpha)[..., None] * backdrop
-    hit = alpha > 1e-6
-    depth = torch.where(hit, image[..., 3] / alpha.clamp(min=1e-6), torch.zeros_like(alpha))
-    return Render(rgb=rgb, alpha=alpha, depth=depth)
+    return Render(*open_view(splats, camera, backend).picture(background))
 
 
 def renderer_of(backend: Backend) -> dict[str, object]:

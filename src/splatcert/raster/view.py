@@ -17,7 +17,7 @@ from torch import Tensor
 
 from splatcert.camera import Camera
 from splatcert.raster.normal_sums import BINS, NormalSums, Rgb
-from splatcert.raster.query_maps import QueryMaps, Traits, finish, support_angle
+from splatcert.raster.query_maps import LEAST_ALPHA, QueryMaps, Traits, finish, support_angle
 from splatcert.splats.gaussians import Splats
 from splatcert.splats.harmonics import basis, basis_towards, directions
 
@@ -123,6 +123,19 @@ class View(ABC):
         ]
         stacked = torch.stack([column.to(depths) for column in columns], dim=1)
         return torch.cat([self.colours(), stacked], dim=1)
+
+    def picture(self, background: Rgb) -> tuple[Tensor, Tensor, Tensor]:
+        """Colour on the background [H, W, 3], opacity [H, W] and depth [H, W], in one pass.
+
+        Differentiable; depth is camera z divided by opacity, and 0 where nothing was hit.
+        """
+        depths = self.depths()
+        values = torch.cat([self.colours(), depths[:, None], torch.ones_like(depths)[:, None]], 1)
+        image = self.composite(values)
+        alpha = image[..., 4]
+        rgb = image[..., :3] + (1 - alpha)[..., None] * image.new_tensor(background)
+        depth = image[..., 3] / alpha.clamp(min=LEAST_ALPHA)
+        return rgb, alpha, torch.where(alpha > LEAST_ALPHA, depth, torch.zeros_like(depth))
 
     def query(self, traits: Traits, background: Rgb, floor: float) -> QueryMaps:
         """Picture, residual field and maps of this camera, all channels in one pass."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from splatcert.raster.render import Backend
 from splatcert.scales.scale import Rule, Scale
 
 SMALLEST = 1e-12
+ONE_AT_A_TIME = RLock()
+"""Views are looked at by several threads; code of others need not be prepared for that."""
 
 
 class OwnMapError(InputError):
@@ -58,7 +61,8 @@ class OwnMap(Scale):
     def look(self, scene: FittedScene, camera: Camera, backend: Backend) -> Query:
         """The query with this map in place of the residual field."""
         query = super().look(scene, camera, backend)
-        found = self.map(camera)
+        with ONE_AT_A_TIME:
+            found = self.map(camera)
         values = found if isinstance(found, torch.Tensor) else torch.from_numpy(np.asarray(found))
         values = values.detach().to(query.field)
         if values.shape != query.field.shape:

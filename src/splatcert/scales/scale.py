@@ -27,7 +27,8 @@ from splatcert.certificate.hashes import freeze_hash, map_hash
 from splatcert.difficulty.factor import LAMBDA_GRID
 from splatcert.field.fit import FieldFit
 from splatcert.field.fitted_scene import FittedScene, Query
-from splatcert.progress import Progress, each, quiet
+from splatcert.progress import Progress, quiet
+from splatcert.raster.abreast import Result, abreast
 from splatcert.raster.render import Backend
 from splatcert.scales.training_views import TrainingSide, fit_scene, study
 from splatcert.scene.roles import QueryView, TrainingView
@@ -161,12 +162,15 @@ class FittedScale:
 
     def freeze(self, batch: Sequence[QueryView], *, on: Progress = quiet) -> FrozenScale:
         """Phase 3: describe every view of the batch from its camera, without its photo."""
-        looks = [
-            (view, _kept(self.scale.look(self.scene, view.camera, self.backend)))
-            for view in each(batch, "describing held-out views", on)
-        ]
+
+        def look(view: QueryView) -> tuple[Query, str]:
+            return _kept(self.scale.look(self.scene, view.camera, self.backend))
+
+        looks = abreast(
+            look, batch, [view.camera for view in batch], "describing held-out views", on
+        )
         rule = self.scale.settle(
-            self.training, np.array([query.descriptor for _, (query, _) in looks]), self.betas
+            self.training, np.array([query.descriptor for query, _ in looks]), self.betas
         )
         queries = {
             view.name: QueryRecord(
@@ -179,7 +183,7 @@ class FittedScale:
                 field_mean=query.field_mean,
                 shares=query.shares,
             )
-            for view, (query, digest) in looks
+            for view, (query, digest) in zip(batch, looks, strict=True)
         }
         return FrozenScale(self.scale, self.backend, self.scene, rule, queries)
 
@@ -203,6 +207,10 @@ class FrozenScale:
         """The scale of one camera, independent of other queries."""
         query = self.scale.look(self.scene, camera, self.backend)
         return ScaledView.of(query, self.rule.factor_of(query), self.rule.lambda_b)
+
+    def each(self, cameras: Sequence[Camera], work: Callable[[Camera], Result]) -> list[Result]:
+        """What `work` makes of each camera, several at a time."""
+        return abreast(work, cameras, cameras)
 
     def record(self) -> ScaleRecord:
         """The record that a certificate stores."""

@@ -23,7 +23,8 @@ from splatcert.field.fit import FieldFit, fit_field
 from splatcert.field.fitted_scene import FittedScene, Query
 from splatcert.field.store import kept_field, save_field
 from splatcert.field.support import folds_of
-from splatcert.progress import Progress, each
+from splatcert.progress import Progress
+from splatcert.raster.abreast import abreast
 from splatcert.raster.render import Backend
 from splatcert.scales.scoring import measure
 from splatcert.scene.roles import TrainingView
@@ -57,7 +58,9 @@ def fit_scene(
     side: TrainingSide, folder: Path | None, on: Progress
 ) -> tuple[tuple[TrainingRecord, ...], FieldFit, FittedScene]:
     """Records of the training views' labels, the field fitted to them, and the fitted scene."""
-    seen = tuple(training_record(view) for view in side.views)
+    seen = tuple(
+        abreast(training_record, side.views, side.views.cameras, "reading training photos", on)
+    )
     fit = _fitted_field(side, seen, folder, on)
     scene = fitted_scene(side.splats, fit, side.views.cameras, side.extent, side.background)
     return seen, fit, scene
@@ -81,19 +84,21 @@ def study(
         scene.out_of_fold(fit.support.without(fold), folds == fold)
         for fold in range(len(fit.support))
     ]
-    described = []
-    views = list(zip(seen, side.views, folds.tolist(), strict=True))
-    for record, view, fold in each(views, "describing training views", on):
+
+    def describe(known: tuple[TrainingRecord, TrainingView, int]) -> TrainingRecord:
+        record, view, fold = known
         query = look(elsewhere[fold], view.camera, side.backend)
-        known: dict[str, Any] = {
+        found: dict[str, Any] = {
             "descriptor": query.descriptor,
             "field_mean": query.field_mean,
             "shares": query.shares,
         }
         if not view.has_mask or bool(view.mask().any()):
-            known |= measure(view, query, side.betas)[0]._asdict()
-        described.append(replace(record, **known))
-    return tuple(described)
+            found |= measure(view, query, side.betas)[0]._asdict()
+        return replace(record, **found)
+
+    views = list(zip(seen, side.views, folds.tolist(), strict=True))
+    return tuple(abreast(describe, views, side.views.cameras, "describing training views", on))
 
 
 def fitted_scene(

@@ -14,7 +14,8 @@ from torch import Tensor
 from splatcert.camera import Camera
 from splatcert.difficulty.descriptor import EPSILON0
 from splatcert.field.fitted_scene import FittedScene
-from splatcert.progress import Progress, each, quiet
+from splatcert.progress import Progress, quiet
+from splatcert.raster.abreast import abreast
 from splatcert.raster.query_maps import QueryMaps
 from splatcert.raster.render import Backend, open_view
 from splatcert.scene.roles import TrainingView, require_labels
@@ -42,12 +43,14 @@ class Album:
         on: Progress = quiet,
     ) -> Album:
         """The album of these training views and their renders."""
-        kept = []
-        for view in each(views, "collecting training photographs", on):
+
+        def collect(view: TrainingView) -> Witness:
             photo = require_labels(view, TrainingView).image()
             found = render_maps(scene, view.camera, backend)
-            kept.append(Witness(view.camera, pack(photo, found.center.cpu(), found.depth.cpu())))
-        return cls(tuple(kept))
+            return Witness(view.camera, pack(photo, found.center.cpu(), found.depth.cpu()))
+
+        cameras = [view.camera for view in views]
+        return cls(tuple(abreast(collect, views, cameras, "collecting training photographs", on)))
 
     @property
     def nbytes(self) -> int:

@@ -19,7 +19,7 @@ from typing import Any
 
 from splatcert import __version__
 from splatcert.certificate.hashes import canonical
-from splatcert.field.fit import one_torch_thread
+from splatcert.raster.abreast import one_torch_thread
 from splatcert.storage.schema import JsonError, read_json
 from splatcert.storage.whole import file_hash, locked, write_text_whole
 
