@@ -130,12 +130,8 @@ class Certificate(Plotted):
         At the certified levels, on the views that set the threshold. NaN where no pixel is: with
         a constant scale, all are in the first tenth. None in certificates that lack the counts.
         """
-        table = self.views.held_out
-        if table.tenths is None:
-            return None
-        rows = table.rows_of(view.name for view in self.record.calibration)
-        pixels, inside = table.tenths[rows].sum(axis=0).T
-        return np.where(pixels > 0, inside / np.maximum(pixels, 1), np.nan)
+        names = [view.name for view in self.record.calibration]
+        return self.views.held_out.coverage_by_tenth(names)
 
     @property
     def usual_half_widths(self) -> list[float]:

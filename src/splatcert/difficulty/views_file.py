@@ -79,6 +79,13 @@ class ViewTable:
         """Names of the arrays."""
         return (*NUMBERS, *(name for name in OPTIONAL if getattr(self, name) is not None))
 
+    def coverage_by_tenth(self, names: Iterable[str]) -> NDArray[np.float64] | None:
+        """Share of these views' pixels inside, by tenths of the half-width, [10]; NaN for none."""
+        if self.tenths is None:
+            return None
+        pixels, inside = self.tenths[self.rows_of(names)].sum(axis=0).T
+        return np.where(pixels > 0, inside / np.maximum(pixels, 1), np.nan)
+
     def rows_of(self, names: Iterable[str]) -> list[int]:
         """Rows of these views, in time linear in both."""
         at = {name: row for row, name in enumerate(self.names)}
