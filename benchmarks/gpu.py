@@ -140,7 +140,7 @@ def main() -> None:
         "pixels": camera.width * camera.height,
         "drawn": sum(band.drawn for band in view._bands),
         "entries": sum(band.order.words for band in view._bands),
-        "weights": int(view.count(shown).double().sum()),
+        "weights": int(open_view(splats, camera).count(shown).double().sum()),
     }
     result = {
         "machine": describe_machine(),
