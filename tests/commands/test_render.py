@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from PIL import Image
 from splatcert import cli, render
 from splatcert.commands.render import picture_names
 from splatcert.errors import InputError
+from splatcert.field.fit import one_torch_thread
 from splatcert.storage.png import to_pixels
 
 
@@ -107,3 +109,18 @@ def test_picture_names_stay_apart_and_inside():
     for name in ("../1.jpg", "/1.jpg", "a/../../1.jpg"):
         with pytest.raises(InputError, match="outside the output folder"):
             picture_names([name])
+
+
+def test_a_certificate_is_rendered_with_another_back_end_which_is_said(certified, tmp_path, capsys):
+    out = tmp_path / "out"
+    asked = ["render", str(certified)]
+    asked += ["-o", str(out), "--no-film", "--maps", "none", "--resolution", "1/2"]
+    assert cli.main([*asked, "--json"]) == 0
+    own = json.loads(capsys.readouterr().out)["frames"]
+    with one_torch_thread():
+        assert cli.main([*asked, "--backend", "reference"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "Back end reference, certified with cpu: scores bounded by both renders" in told
+    assert "were already finished" not in told  # boxes of another back end are other frames
+    assert cli.main([*asked, "--backend", "auto", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["frames"] == own
