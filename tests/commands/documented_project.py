@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from shutil import which
 
@@ -11,12 +12,15 @@ from PIL import Image
 
 from scene_writers import Colmap, Pose
 from splat_layouts import (
+    brush_table,
     gsplat_world,
+    inria_table,
     moved_along,
     nerfstudio_state,
     write_gsplat_run,
     write_inria_folder,
     write_nerfstudio_run,
+    write_table,
 )
 from splatcert.camera import Camera
 from splatcert.raster.render import render
@@ -27,6 +31,9 @@ from splatcert.splats.harmonics import SH_CONSTANT
 from splatcert.storage.png import to_pixels
 from splatcert_bench.synthetic.scenes import made_cameras, made_splats
 from ssh_keys import write_key
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "splats/formats"))
+import packed_layouts
 
 NERFSTUDIO_RUN = "outputs/truck/splatfacto/2026-01-01_120000"
 EVALUATION = """
@@ -58,6 +65,11 @@ def write_project(folder: Path) -> None:
         save_ply(splats, folder / name)
     save_spz(splats, folder / "scene.spz")
     save_glb(splats, folder / "scene.glb")
+    comment = ("Exported from Brush",)
+    write_table(folder / "brush.ply", brush_table(splats), comments=comment)
+    write_table(folder / "postshot.ply", inria_table(splats), comments=("antialiased 0",))
+    (folder / "scene.compressed.ply").write_bytes(packed_layouts.compressed_ply(splats))
+    (folder / "scene.sog").write_bytes(packed_layouts.zipped(packed_layouts.sog(splats)))
     settings = "Namespace(sh_degree=1, white_background=False, eval=True)"
     write_inria_folder(folder / "output/truck", {30000: splats}, settings)
     poses = np.stack([np.linalg.inv(camera.world_to_camera) for camera in cameras])

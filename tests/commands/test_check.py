@@ -4,7 +4,11 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -86,3 +90,31 @@ def test_limits_that_are_none_give_2(certificate, capsys, options, why):
 def test_no_certificate_gives_2(tmp_path, capsys):
     assert main(["check", str(tmp_path), "--max-half-width", "1/2"]) == 2
     assert "certificate.json" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+@pytest.mark.parametrize(("limit", "published"), [("30/255", True), ("1/255", False)])
+def test_the_documented_makefile_publishes_only_what_meets_the_limits(tmp_path, limit, published):
+    """The rules of docs/pipelines.md as they stand, with a model and a certificate in place."""
+    page = Path(__file__).parents[2] / "docs/pipelines.md"
+    (rules,) = re.findall(r"^```make\n(.*?)^```$", page.read_text(encoding="utf-8"), re.S | re.M)
+    assert "--max-half-width 30/255 --max-flagged 5%" in rules
+    rules = rules.replace("30/255", limit).replace("5%", "99%")  # this model is too small for 5%
+    (tmp_path / "Makefile").write_text(rules)
+    (tmp_path / "site").mkdir()
+    (tmp_path / "runs/truck").mkdir(parents=True)
+    shutil.copy(STORED / "splats.ply", tmp_path / "runs/truck/splats.ply")
+    shutil.copytree(STORED / "certificate", tmp_path / "truck.cert")
+    os.utime(tmp_path / "runs/truck/splats.ply", (0, 0))  # older than its certificate
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["make"],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode == 0) == published, done.stdout + done.stderr
+    assert (tmp_path / "site/scene.ply").exists() == published
+    assert published or "Error 3" in done.stderr

@@ -32,7 +32,11 @@ def parse_level(value: Level, name: str) -> Fraction:
     """
     level = value if isinstance(value, Fraction) else _read(value, name)
     if not 0 < level < 1:
-        hint = f"\n  Write {value}% for {value} per cent." if 1 <= level < 100 else ""
+        hint = (
+            f"\n  Write {value}% for {value} per cent."
+            if 1 <= level < 100 and "%" not in str(value)
+            else ""
+        )
         raise LevelError(f"{name} must lie strictly between 0 and 1, got {value}.{hint}")
     return level
 
