@@ -54,11 +54,12 @@ def test_every_script_finds_what_it_imports_from_us():
     """Also where a package that it needs, such as a fuzzer, is not installed."""
     for script in (*SCRIPTS, *sorted((ROOT / "tools").rglob("*.py"))):
         for node in ast.walk(ast.parse(script.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("splatcert"):
-                module = import_module(node.module)
+            place = node.module or "" if isinstance(node, ast.ImportFrom) else ""
+            if isinstance(node, ast.ImportFrom) and place.startswith("splatcert"):
+                module = import_module(place)
                 for name in (alias.name for alias in node.names):
-                    known = hasattr(module, name) or find_spec(f"{node.module}.{name}")
-                    assert known, f"{script}: there is no {node.module}.{name}"
+                    known = hasattr(module, name) or find_spec(f"{place}.{name}")
+                    assert known, f"{script}: there is no {place}.{name}"
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)

@@ -141,6 +141,7 @@ def test_a_family_may_promise_something_about_paths(place, models, tmp_path, cap
     asked = ["report", str(tmp_path / "family"), "--alone", "--member", "pruned", "-o", str(page)]
     assert cli.main(asked) == 0
     text = flat(page.read_text(encoding="utf-8"))
+    assert "Choose one member for a whole stretch, not one per view." in text
     assert "2 members, one promise" in text and "m = 3 stretches; 75% requires at least 3." in text
 
 

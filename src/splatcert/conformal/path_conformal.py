@@ -222,7 +222,7 @@ def _parse_gamma(gamma: Level) -> Fraction:
 
 def _checked_length(length: int) -> int:
     if length < 2:
-        hint = "For single views, use ViewConformal."
+        hint = "Choose a longer one, or make a promise about single views."
         raise PathError(f"a stretch must have at least 2 views, got {length}.\n  {hint}")
     return length
 
