@@ -32,14 +32,16 @@ def compare(camera: sc.Camera) -> tuple[Array, Array, NDArray[np.bool_]]:
     true, seen = depths(world, camera)
     rendered, alpha = depths(model, camera)
     sensor = true + 0.005 * true * rng.standard_normal(true.shape)
-    edges = np.hypot(*np.gradient(rendered))  # depth is hard to tell where it jumps
+    down: Array = np.diff(rendered, axis=0, append=rendered[-1:])
+    across: Array = np.diff(rendered, axis=1, append=rendered[:, -1:])
+    edges = np.hypot(down, across)  # depth is hard to tell where it jumps
     scale = 0.01 * rendered + 0.5 * edges + 1e-3
     return np.abs(sensor - rendered), scale, (seen > 0.5) & (alpha > 0.5)
 
 
 # Sixty views drawn at random: twenty calibrate, the others test.
 cameras = made_cameras(60, 60, 40)
-order = rng.permutation(60)
+order = [int(k) for k in rng.permutation(60)]
 views = [compare(cameras[k]) for k in order]
 residuals, scales, masks = (list(column) for column in zip(*views, strict=True))
 

@@ -20,6 +20,7 @@ def words(cell: nbformat.NotebookNode) -> str:
         for output in cell.get("outputs", ())
     ]
     plain = re.sub(r"<[^>]*>", " ", " ".join(parts))
+    plain = re.sub(r"(out of distribution):.*", r"\1", plain, flags=re.DOTALL)  # why, may vary
     return " ".join(re.sub(r"\d+(\.\d+)?", "#", plain).split())
 
 

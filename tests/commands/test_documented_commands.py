@@ -103,7 +103,10 @@ def commands_of(page: Path) -> list[str]:
     """What the page would have one type, in order, but what is not ours to perform."""
     found = []
     for language, block in blocks_of(page):
+        prompted = block.startswith("$ ")
         for line in block.replace("\\\n", " ").splitlines():
+            if prompted and not line.startswith("$ "):
+                continue  # what the command before it prints
             typed = line.strip().removeprefix("$ ")
             ours = typed.startswith("splatcert ") and language in ("", "sh", "console", "text")
             other = language == "sh" and typed and not typed.startswith(("splatcert ", *OTHERS))

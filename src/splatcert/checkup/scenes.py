@@ -14,7 +14,7 @@ from torch import Tensor
 from splatcert.camera import Camera
 from splatcert.difficulty.descriptor import EPSILON0
 from splatcert.raster.query_maps import Traits
-from splatcert.raster.reference import ReferenceView
+from splatcert.raster.render import open_view
 from splatcert.raster.view import View
 from splatcert.splats.gaussians import Splats
 
@@ -45,7 +45,8 @@ class MadeScene:
     @cached_property
     def truth(self) -> Numbers:
         """What the float64 reference shows."""
-        return self.shown_by(ReferenceView(self.splats.to(dtype=torch.float64), self.camera))
+        exact = self.splats.to(dtype=torch.float64)
+        return self.shown_by(open_view(exact, self.camera, "reference"))
 
     def shown_by(self, view: View) -> Numbers:
         """Composited values, and picture, field and opacity of a certified query, [H, W, 9]."""
