@@ -19,16 +19,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         @builtin(local_invocation_index) lane: u32) {
     let t = number(group, groups);
     if (t + 1u >= arrayLength(&starts)) { return; }
-    let columns = (camera.size.x + tile_size - 1u) / tile_size;
-    let tile = vec2(t % columns, t / columns);
-    let inside = vec2(lane % tile_size, lane / tile_size);
-    let at = tile * tile_size + inside;
-    let pixel = vec2<f32>(inside) + 0.5;
-    let shown = all(at < camera.size);
-    var transmittance = select(0.0, 1.0, shown);
+    let here = place_of(t, lane, camera.size);
+    var transmittance = select(0.0, 1.0, here.shown);
     if (lane == 0u) { atomicStore(&ended, 0u); }
     workgroupBarrier();
-    if (!shown) { atomicAdd(&ended, 1u); }
+    if (!here.shown) { atomicAdd(&ended, 1u); }
     var sums: array<vec4<f32>, vectors>;
     let end = starts[t + 1u];
     for (var batch = starts[t]; batch < end; batch += 256u) {
@@ -37,14 +32,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         if (workgroupUniformLoad(&all_ended) == 256u) { break; }
         if (batch + lane < end) {
             let m = listed[batch + lane];
-            centres[lane] = from_corner(records[2u * m], tile);
+            centres[lane] = from_corner(records[2u * m], here.tile);
             shapes[lane] = records[2u * m + 1u];
             owners[lane] = m;
         }
         workgroupBarrier();
         var k = select(0u, 256u, transmittance == 0.0);
         for (; k < min(256u, end - batch); k++) {
-            let alpha = alpha_at(pixel, centres[k], shapes[k]);
+            let alpha = alpha_at(here.pixel, centres[k], shapes[k]);
             if (alpha == 0.0) { continue; }
             let after = transmittance * (1.0 - alpha);
             if (after <= stop_transmittance) {
@@ -59,9 +54,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             transmittance = after;
         }
     }
-    if (shown) {
+    if (here.shown) {
         for (var v = 0u; v < vectors; v++) {
-            image[(at.y * camera.size.x + at.x) * vectors + v] = sums[v];
+            image[(here.at.y * camera.size.x + here.at.x) * vectors + v] = sums[v];
         }
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// uses harmonics
+// uses harmonics, drawn
 // constants: degree, field_degree
 // One page of Gaussians: what a query composites of each that is drawn, as query_maps.CHANNELS.
 @group(0) @binding(0) var<storage, read> camera: Camera;
@@ -30,9 +30,8 @@ fn angle_of(across: f32, along: f32) -> f32 {
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) lane: u32) {
     let i = number(group, groups) * 256u + lane;
-    if (3u * i >= arrayLength(&geometry)) { return; }
+    if (!drawn(i)) { return; }
     let m = ranks[first[0] + i];
-    if (ranks[first[0] + i + 1u] == m) { return; }
     let d = normalize(away(camera, geometry[3u * i].xyz));
     var phi = harmonics(d, degree);
     let count = (degree + 1u) * (degree + 1u);

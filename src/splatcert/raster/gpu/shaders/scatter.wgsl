@@ -26,20 +26,15 @@ fn lanes_of(weight: f32) -> vec4<f32> {
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) lane: u32) {
+    pulls[lane] = vec4(0.0);
     let t = number(group, groups);
     if (t + 1u >= arrayLength(&starts)) { return; }
-    let columns = (camera.size.x + tile_size - 1u) / tile_size;
-    let tile = vec2(t % columns, t / columns);
-    let inside = vec2(lane % tile_size, lane / tile_size);
-    let at = tile * tile_size + inside;
-    let pixel = vec2<f32>(inside) + 0.5;
-    let shown = all(at < camera.size);
-    var transmittance = select(0.0, 1.0, shown);
-    pulls[lane] = vec4(0.0);
-    if (shown) { pulls[lane] = image[at.y * camera.size.x + at.x]; }
+    let here = place_of(t, lane, camera.size);
+    var transmittance = select(0.0, 1.0, here.shown);
+    if (here.shown) { pulls[lane] = image[here.at.y * camera.size.x + here.at.x]; }
     if (lane == 0u) { atomicStore(&ended, 0u); }
     workgroupBarrier();
-    if (!shown) { atomicAdd(&ended, 1u); }
+    if (!here.shown) { atomicAdd(&ended, 1u); }
     let end = starts[t + 1u];
     for (var batch = starts[t]; batch < end; batch += 8u) {
         workgroupBarrier();
@@ -49,7 +44,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         for (var k = 0u; k < min(8u, end - batch); k++) {
             if (transmittance == 0.0) { break; }
             let m = listed[batch + k];
-            let alpha = alpha_at(pixel, from_corner(records[2u * m], tile), records[2u * m + 1u]);
+            let alpha = alpha_at(here.pixel, from_corner(records[2u * m], here.tile), records[2u * m + 1u]);
             if (!occluded) {
                 mine[k / 4u][k % 4u] = alpha;
                 continue;

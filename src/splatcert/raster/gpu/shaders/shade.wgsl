@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// uses harmonics
+// uses harmonics, drawn
 // constants: degree
 // One page of Gaussians: the colour towards the camera of each that is drawn.
 @group(0) @binding(0) var<storage, read> camera: Camera;
@@ -13,9 +13,7 @@
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) lane: u32) {
     let i = number(group, groups) * 256u + lane;
-    if (3u * i >= arrayLength(&geometry)) { return; }
-    let m = ranks[first[0] + i];
-    if (ranks[first[0] + i + 1u] == m) { return; }
+    if (!drawn(i)) { return; }
     var phi = harmonics(normalize(away(camera, geometry[3u * i].xyz)), degree);
     let count = (degree + 1u) * (degree + 1u);
     var colour = vec3(0.5);
@@ -23,5 +21,5 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         let at = 3u * (i * count + k);
         colour += phi[k] * vec3(sh[at], sh[at + 1u], sh[at + 2u]);
     }
-    colours[m] = vec4(max(colour, vec3(0.0)), 1.0);
+    colours[ranks[first[0] + i]] = vec4(max(colour, vec3(0.0)), 1.0);
 }
