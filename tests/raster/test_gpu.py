@@ -244,7 +244,7 @@ def test_the_extra_is_named_where_wgpu_is_missing(not_yet_opened, monkeypatch):
 
 
 def test_a_machine_without_a_driver_is_told_so(not_yet_opened, monkeypatch):
-    wgpu = pytest.importorskip("wgpu")
+    wgpu = pytest.importorskip("wgpu", reason="wgpu is not installed: pip install splatcert[gpu]")
 
     def none(**_: object) -> None:
         raise RuntimeError("no adapter")
