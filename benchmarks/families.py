@@ -20,7 +20,7 @@ from machine import describe_machine
 import splatcert as sc
 from splatcert import cli
 from splatcert.certificate.family import read_family
-from splatcert.commands.family import family_facts
+from splatcert.commands.certificates.family import family_facts
 
 RESULTS = Path(__file__).parent / "results" / "families.json"
 KEPT = {"full": 1.0, "kept-70": 0.7, "kept-40": 0.4}

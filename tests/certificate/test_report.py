@@ -16,7 +16,7 @@ from certified_capture import NAMES, made_capture
 from certified_capture import certify_scene as certify
 from splatcert import CertifyConfig, ReportConfig, write_report
 from splatcert.certificate.certificate import CertificateError
-from splatcert.commands.certify import facts
+from splatcert.commands.certificates.certify import facts
 from splatcert.deploy import load_certificate
 from splatcert.difficulty.holdout_check import Difference, HoldoutCheck
 from splatcert.difficulty.trained_on import TrainedOnCheck

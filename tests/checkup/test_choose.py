@@ -160,7 +160,7 @@ class TestFallback:
 
 def test_verify_takes_a_back_end_only_with_the_capture(capsys):
     with pytest.raises(OptionError):
-        from splatcert.commands.verify import Verify
+        from splatcert.commands.certificates.verify import Verify
 
         Verify(certificate="it", engine=CertifiedEngineOptions(backend="cpu"))  # pyright: ignore
     assert cli.main(["verify", "it", "--backend", "cpu"]) == 2

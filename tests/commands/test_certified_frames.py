@@ -17,7 +17,7 @@ from PIL import Image
 
 from certified_capture import HELD_OUT
 from splatcert import cli, load_certificate, load_splats
-from splatcert.commands.render import Render
+from splatcert.commands.certificates.render import Render
 from splatcert.frames import film
 from splatcert.report.colours import WidthScale
 from splatcert.scene.readers.camera_files import write_cameras

@@ -11,7 +11,7 @@ import pytest
 
 from splatcert import cli
 from splatcert.certificate.store import remembered
-from splatcert.commands.family import model_names
+from splatcert.commands.certificates.family import model_names
 from splatcert.errors import OptionError
 from splatcert.splats.files import load_splats, save_ply
 

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from splatcert import cli, render
-from splatcert.commands.render import picture_names
+from splatcert.commands.certificates.render import picture_names
 from splatcert.errors import InputError
 from splatcert.field.fit import one_torch_thread
 from splatcert.storage.png import to_pixels

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import tyro
 
 from splatcert.commands import CaptureToTrain, CertificateOptions
-from splatcert.commands.certify import Certify, facts
+from splatcert.commands.captures.train import Train, run_facts
+from splatcert.commands.certificates.certify import Certify, facts
+from splatcert.commands.certificates.report import Report
 from splatcert.commands.engines import EngineOptions
-from splatcert.commands.report import Report
-from splatcert.commands.train import Train, run_facts
 from splatcert.config import TrainConfig
 from splatcert.console import progress, say, silent
 from splatcert.storage.whole import ArtefactError, output_folder

@@ -16,7 +16,7 @@ from splatcert.errors import OptionError
 if TYPE_CHECKING:
     from splatcert.capture import Capture
     from splatcert.certificate.family import Family
-    from splatcert.commands.certify import Certify
+    from splatcert.commands.certificates.certify import Certify
     from splatcert.commands.engines import Engine
     from splatcert.config import PathPromise
     from splatcert.scales.scale import Scale
@@ -57,7 +57,7 @@ def certify_several(
 ) -> None:
     """Certify all candidates together, write the family's folder, and state the guarantee."""
     from splatcert.certificate.store import is_certificate, remember_places
-    from splatcert.commands.certify import opened_words
+    from splatcert.commands.certificates.certify import opened_words
     from splatcert.families.candidates import candidates_of, refuse_candidates
     from splatcert.families.certify import certify_candidates
     from splatcert.storage.whole import owned_folder

@@ -86,7 +86,7 @@ class Inspect:
 
     def _show_certificate(self) -> None:
         """Describe a certificate; this does not require its model."""
-        from splatcert.commands.certify import facts
+        from splatcert.commands.certificates.certify import facts
         from splatcert.deploy import load_certificate
         from splatcert.report.words.describe import certificate_lines
 
@@ -100,7 +100,7 @@ class Inspect:
     def _show_family(self) -> None:
         """Describe a family: its promise and all members with their widths."""
         from splatcert.certificate.family import read_family
-        from splatcert.commands.family import family_facts, show_family
+        from splatcert.commands.certificates.family import family_facts, show_family
 
         self._refuse_data("family of certificates")
         family = read_family(self.path)

@@ -115,7 +115,7 @@ class Certify:
     def _run(self, engine: Engine) -> None:
         from splatcert.certificate.history import HistoryUnavailable
         from splatcert.certificate.store import remember_places, remembered
-        from splatcert.commands.family import certify_several, model_names
+        from splatcert.commands.certificates.family import certify_several, model_names
         from splatcert.conformal.calibrate import CalibrationTooSmall
         from splatcert.pipeline import certify
         from splatcert.refusals import refuse_early, refuse_promise
