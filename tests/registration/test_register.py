@@ -104,6 +104,23 @@ def test_a_second_run_finds_its_features_and_gives_the_same(registered, capsys, 
     assert (out / "sparse/0/images.bin").read_bytes() == before
 
 
+@pytest.mark.parametrize("stage", ["features", "matches"])
+def test_an_interrupted_run_resumes_to_the_same_bits(room, registered, tmp_path, stage):
+    from splatcert.registration.register import register
+
+    def interrupt(label: str, done: int, _of: int, _note: str = "", /) -> None:
+        if label == stage and done > 0:
+            raise KeyboardInterrupt
+
+    asked = room[0] / "data", room[0] / "new", tmp_path / "data2"
+    with pytest.raises(KeyboardInterrupt):
+        register(*asked, threads=2, on=interrupt)
+    assert not (tmp_path / "data2/registered.json").exists()
+    register(*asked, threads=2)
+    for name in ("sparse/0/images.bin", "sparse/0/cameras.bin", "registered.json"):
+        assert (tmp_path / "data2" / name).read_bytes() == (registered[0] / name).read_bytes()
+
+
 def test_poses_from_a_transforms_file_work_as_well(room, registered, tmp_path, capsys):
     root, known, new = room
     meta = {"fl_x": FOCAL, "fl_y": FOCAL, "cx": CAMERA[2], "cy": CAMERA[3]}
