@@ -55,9 +55,8 @@ def costs(model: Model) -> dict[str, float]:
     bench = model.bench
     facts: dict[str, float] = read_json(model.times, "table of times")
     facts["seconds.train"] = training_seconds(model.run)
-    if model.is_main and bench.config.members.count:
-        runs = [bench.member(model.scene, k) for k in range(bench.config.members.count)]
-        facts["seconds.members"] = sum(training_seconds(run) for run in runs)
+    for ensemble in bench.ensembles(model.scene) if model.is_main else ():
+        facts[f"seconds.{ensemble.kind}"] = sum(map(training_seconds, ensemble.runs))
     stamp = read_stamp(bench.out / "jobs", f"{model.label}/certify")
     if stamp is not None:
         facts["seconds.post"] = stamp.seconds

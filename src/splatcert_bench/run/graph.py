@@ -11,6 +11,7 @@ from typing import Any
 from splatcert.certificate.store import FIELD, MAIN, VIEWS
 from splatcert.storage.schema import to_plain
 from splatcert.storage.whole import file_hash
+from splatcert_bench.run.entries import ENSEMBLE
 from splatcert_bench.run.evaluation import evaluate
 from splatcert_bench.run.fingerprint import Task
 from splatcert_bench.run.layout import Bench, Model
@@ -23,7 +24,7 @@ from splatcert_bench.run.stages import (
     train_member,
     train_model,
 )
-from splatcert_bench.studies.batch import ENSEMBLE, ENSEMBLE_MEAN, MODEL
+from splatcert_bench.studies.batch import ENSEMBLE_MEAN, MODEL
 from splatcert_bench.studies.make_study import PICTURED, make_study
 from splatcert_bench.studies.predictions import add_predictions, learn_pool
 from splatcert_bench.synthetic.capture import capture_files, make_capture
@@ -96,37 +97,49 @@ def _train(model: Model) -> Task:
         function=train_model,
         arguments=(model,),
         settings=settings,
-        outputs=(model.run / "splats.ply", model.run / "train.json"),
+        outputs=_run_files(model.run),
         after=_after_capture(bench, model.scene),
     )
 
 
 def _members(bench: Bench, scene: str) -> list[Task]:
     """Members and fold models of a scene."""
-    settings = _capture_settings(bench, scene) | {"resolution": bench.member_side}
-    members = bench.config.members
-    first = 1 if bench.config.member_is_main() else 0
-    wanted = [("member", k, k, train_member) for k in range(first, members.count)]
-    seed = bench.config.train.seed
-    wanted += [("fold", k, seed, train_fold) for k in range(members.folds)]
-    tasks = []
-    for kind, index, its_seed, function in wanted:
-        run = bench.member(scene, index) if kind == "member" else bench.fold(scene, index)
-        own = settings | {"train": to_plain(bench.member_config(its_seed))}
+    settings, tasks = _capture_settings(bench, scene), []
+    for ensemble in bench.ensembles(scene):
+        for index in ensemble.trained:
+            tasks.append(
+                Task(
+                    name=ensemble.job(index),
+                    stage="member" if ensemble.kind == ENSEMBLE else "full-member",
+                    function=train_member,
+                    arguments=(ensemble, index),
+                    settings=settings
+                    | {"resolution": ensemble.side, "train": to_plain(ensemble.config(index))},
+                    outputs=_run_files(ensemble.run(index)),
+                    after=_after_capture(bench, scene),
+                )
+            )
+    folds = bench.config.members.folds
+    trained = to_plain(bench.member_config(bench.config.train.seed))
+    for index in range(folds):
+        run = bench.fold(scene, index)
+        own = {"resolution": bench.member_side, "train": trained, "fold": [index, folds]}
         tasks.append(
             Task(
                 name=f"{scene}/{run.name}",
-                stage=kind,
-                function=function,
+                stage="fold",
+                function=train_fold,
                 arguments=(bench, scene, index),
-                settings=own if kind == "member" else own | {"fold": [index, members.folds]},
-                outputs=(run / "splats.ply", run / "train.json"),
+                settings=settings | own,
+                outputs=_run_files(run),
                 after=_after_capture(bench, scene),
             )
         )
-    if members.folds:
-        tasks.append(_fold_targets(bench, scene))
-    return tasks
+    return [*tasks, _fold_targets(bench, scene)] if folds else tasks
+
+
+def _run_files(run: Path) -> tuple[Path, ...]:
+    return (run / "splats.ply", run / "train.json")
 
 
 def _fold_targets(bench: Bench, scene: str) -> Task:
@@ -162,13 +175,11 @@ def _certify(model: Model) -> Task:
 
 
 def _member_jobs(model: Model) -> tuple[str, ...]:
-    """Jobs that train the ensemble of a model."""
+    """Jobs that train the ensembles of a model."""
     if not model.is_main:
         return ()
-    bench = model.bench
-    first = 1 if bench.config.member_is_main() else 0
-    names = [bench.member(model.scene, k).name for k in range(first, bench.config.members.count)]
-    return tuple(f"{model.scene}/{name}" for name in names)
+    ensembles = model.bench.ensembles(model.scene)
+    return tuple(one.job(index) for one in ensembles for index in one.trained)
 
 
 def _centres(model: Model) -> list[str]:
@@ -199,7 +210,7 @@ def _study(model: Model) -> Task:
             "timed_views": config.study.timed_views,
             "profile": config.profile,
             "family": model.bench.entry(model.scene).family,
-            "members": [config.members.count, model.bench.member_side, config.members.iterations],
+            "members": [[one.kind, one.count] for one in model.bench.ensembles(model.scene)],
         },
         outputs=tuple(model.raw_study / name for name in _study_files(model)),
         after=(f"{model.label}/certify", *_member_jobs(model)),

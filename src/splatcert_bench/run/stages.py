@@ -27,11 +27,11 @@ from splatcert.splats.files import load_splats
 from splatcert.storage.schema import JsonError, read_json
 from splatcert.storage.whole import write_text_whole
 from splatcert.training.run import RunError, TrainingRun, request_of
-from splatcert_bench.run.layout import Bench, Model
-from splatcert_bench.run.settings import BenchError
+from splatcert_bench.run.entries import BenchError
+from splatcert_bench.run.layout import Bench, EnsembleRuns, Model
 from splatcert_bench.studies.batch import timed_cameras
 from splatcert_bench.studies.checks import measure_latency
-from splatcert_bench.studies.make_study import fitted_model
+from splatcert_bench.studies.make_study import fitted_model, members_of
 
 
 def train_model(model: Model) -> None:
@@ -67,10 +67,9 @@ def refuse_other_views(run: Path, scene: Scene, model: Model) -> None:
         )
 
 
-def train_member(bench: Bench, scene: str, index: int) -> None:
-    """Train a member of the ensemble; its seed is its index."""
-    loaded = bench.load(scene, members=True)
-    train(bench.member(scene, index), loaded, bench.member_config(index))
+def train_member(ensemble: EnsembleRuns, index: int) -> None:
+    """Train a member of an ensemble."""
+    train(ensemble.run(index), ensemble.load(), ensemble.config(index))
 
 
 def train_fold(bench: Bench, scene: str, index: int) -> None:
@@ -158,6 +157,7 @@ def time_model(model: Model) -> None:
     """Measure the latency of a query."""
     scene = model.bench.load(model.scene)
     _, fitted = fitted_model(model, scene)
+    fitted = replace(fitted, **members_of(model))
     study = model.bench.config.study
     facts = measure_latency(fitted, timed_cameras(scene, study.timed_views), study.repeats)
     write_text_whole(model.times, json.dumps(facts, indent=1) + "\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -16,9 +17,11 @@ from splatcert.raster.query_maps import finish
 from splatcert.raster.render import open_view
 from splatcert.raster.view import View
 from splatcert.scene.scene import Scene
+from splatcert.splats.gaussians import Splats
 from splatcert.splats.harmonics import directions
-from splatcert_bench.baselines.baseline import Fitted
+from splatcert_bench.baselines.baseline import Fitted, Members
 from splatcert_bench.baselines.gavis import KAPPAS, VisibilityField
+from splatcert_bench.run.entries import ENSEMBLE, FULL_ENSEMBLE
 from splatcert_bench.studies.study import DIRECTIONS
 
 PASS = 3
@@ -95,8 +98,6 @@ def _turned(kind: str, towards: Tensor, random: torch.Generator) -> Tensor:
     return towards
 
 
-TEN = 10
-"""Number of models in the timed ensemble."""
 PASSES = ((0, 3), (3, 6), (6, 9), (9, 10))
 """Channels of a query, three at a time."""
 
@@ -117,7 +118,7 @@ def measure_latency(fitted: Fitted, cameras: Sequence[Camera], repeats: int) -> 
     facts = {f"latency.{name}": float(np.median(seconds)) for name, seconds in found.items()}
     pixels = [camera.width * camera.height for camera in cameras]
     return facts | {
-        "latency.members": float(TEN),
+        **{f"latency.members.{n}": float(len(m.splats)) for n, m in _timed(fitted).items()},
         "latency.megapixels": float(np.mean(pixels)) / 1e6,
     }
 
@@ -127,8 +128,7 @@ def _ways(fitted: Fitted, camera: Camera) -> Mapping[str, Callable[[], object]]:
     values = open_view(splats, camera, fitted.backend).pack(observed.traits)
 
     def colour() -> None:
-        view = open_view(splats, camera, fitted.backend)
-        view.composite(view.colours())
+        _colour(splats, camera, fitted)
 
     def four_passes() -> None:
         # Each pass calls the renderer, which projects and sorts again, as published code does.
@@ -138,16 +138,28 @@ def _ways(fitted: Fitted, camera: Camera) -> Mapping[str, Callable[[], object]]:
             view = open_view(splats, camera, fitted.backend)
             view.composite(values[:, first:last].contiguous())
 
-    def ensemble() -> None:
-        for _ in range(TEN):
-            colour()
+    def ensemble(members: Members) -> None:
+        own = members.camera(camera)
+        for one in members.splats:
+            _colour(one, own, fitted)
 
     return {
         "one_pass": lambda: observed.query(camera, backend=fitted.backend),
         "four_passes": four_passes,
         "colour": colour,
-        "ensemble": ensemble,
+        **{name: partial(ensemble, members) for name, members in _timed(fitted).items()},
     }
+
+
+def _colour(splats: Splats, camera: Camera, fitted: Fitted) -> None:
+    view = open_view(splats, camera, fitted.backend)
+    view.composite(view.colours())
+
+
+def _timed(fitted: Fitted) -> dict[str, Members]:
+    """The ensembles, each rendered with all its members at their own resolution."""
+    known = {ENSEMBLE: fitted.members, FULL_ENSEMBLE: fitted.full_members}
+    return {name: members for name, members in known.items() if members is not None}
 
 
 def _settle(fitted: Fitted) -> None:

@@ -18,6 +18,7 @@ LABELS = {
     "gsu": "3DGS-U spatial field",
     "gavis": "GAVIS visibility field",
     "ensemble": "Ensemble standard deviation",
+    "ensemble-full": "Ensemble of full members",
     "shape": "Within-view shape b̃ only",
     "magnitude": "Raw-field magnitude b̄ only",
     "unlearned": "Field b̄ × b̃, no learning",

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from splatcert_bench.run.entries import FULL_ENSEMBLE
 from splatcert_bench.statistics.compared_scales import HOLES
 from splatcert_bench.statistics.evidence import UNLEARNED, Evidence, MissingError
 from splatcert_bench.statistics.scenes import FEWEST, compare
@@ -59,7 +60,8 @@ def panel_a_all(bench: BenchStudies) -> Table:
 def paired(bench: BenchStudies) -> Table:
     """Our scale against each of the others, scene by scene."""
     rows, unshown = [], []
-    for method in [m for m in _methods(bench.main) if m != "full"]:
+    others = [m for m in _methods(bench.main) if m != "full"]
+    for method in [*others, *bench.main.somewhere(FULL_ENSEMBLE)]:
         both = bench.main.having("full", method)
         savings = both.savings("full"), both.savings(method)
         found = compare(*savings, resamples=both.protocol.resamples)
@@ -146,7 +148,11 @@ def _methods(main: Evidence) -> list[str]:
     """Every baseline that a scene has, and users' maps that all scenes with those have."""
     known = main.somewhere("constant", *BASELINES, UNLEARNED, "full", "oracle")
     matched = main.having(*known).studies
-    own = set.intersection(*(set(study.maps) for study in matched)) - {*BASELINES, HOLES}
+    own = set.intersection(*(set(study.maps) for study in matched)) - {
+        *BASELINES,
+        HOLES,
+        FULL_ENSEMBLE,
+    }
     mine = sorted(m for m in own if not m.endswith("-pv") and not m.startswith("gavis-"))
     return [*known[:-2], *main.somewhere(*mine), *known[-2:]]
 
