@@ -12,8 +12,9 @@ from made_studies import BETAS, MadeScene
 
 from splatcert.conformal.calibrate import view_scores
 from splatcert.difficulty.factor import shape
+from splatcert_bench.statistics.choices import MissingError, Protocol, choose, evaluate
 from splatcert_bench.statistics.compared_scales import Scale, view_factors
-from splatcert_bench.statistics.evidence import At, MissingError, Protocol, choose, evaluate
+from splatcert_bench.statistics.evidence import At
 from splatcert_bench.studies.collection import BenchStudies
 from splatcert_bench.tables.factors import ablation
 
@@ -77,7 +78,7 @@ def test_choice_is_the_least_mean_width_of_the_pool():
     studies = [MadeScene(scene).study() for scene in ("bicycle", "garden")]
     chosen = choose(studies, ["gsu"], Protocol())
     from splatcert.difficulty.factor import LAMBDA_GRID
-    from splatcert_bench.statistics.evidence import pool_width
+    from splatcert_bench.statistics.choices import pool_width
 
     widths = [pool_width(studies, "gsu", weight, Protocol()) for weight in LAMBDA_GRID]
     assert widths[0] == 1.0

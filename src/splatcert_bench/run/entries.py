@@ -16,7 +16,7 @@ FULL_ENSEMBLE: EnsembleKind = "ensemble-full"
 """The ensemble of `[members]`, and a scene's own of the main model's size and length."""
 FORBIDDEN = set('/\\:*?"<>|+') | {" "}
 """Characters not allowed in a name, which becomes a folder; a + joins scene and rule."""
-RESERVED = "learn"
+RESERVED = ("learn", "guide")
 LONGEST_NAME = 100
 LARGEST_ENSEMBLE = 100
 
@@ -69,7 +69,7 @@ class SceneEntry:
 
     def __post_init__(self) -> None:
         require_name("scene", self.name)
-        if self.name.partition(".")[0] == RESERVED:
+        if self.name.partition(".")[0] in RESERVED:
             raise BenchError(f"a scene cannot be called {self.name}: jobs of pools use that name")
         for kind in ("family", "path", "model", "images"):
             if not (getattr(self, kind) or "").isprintable():

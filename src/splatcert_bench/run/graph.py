@@ -14,6 +14,7 @@ from splatcert.storage.whole import file_hash
 from splatcert_bench.run.entries import ENSEMBLE
 from splatcert_bench.run.evaluation import evaluate
 from splatcert_bench.run.fingerprint import Task
+from splatcert_bench.run.guided_jobs import guide_tasks, guided_scores, guides_of
 from splatcert_bench.run.layout import Bench, Model
 from splatcert_bench.run.settings import OUT_OF_FOLD
 from splatcert_bench.run.stages import (
@@ -43,6 +44,9 @@ def tasks_of(bench: Bench) -> list[Task]:
         tasks += _members(bench, entry.name)
     tasks += [_study(model) for model in models]
     tasks += [_learn(bench, pool) for pool in bench.config.pools()]
+    tasks += guide_tasks(bench)
+    for model in models:
+        tasks += guided_scores(model, _centres(model), _member_jobs(model))
     tasks += [_predict(model) for model in models]
     tasks += [_times(model) for model in models]
     tasks.append(_evaluate(bench))
@@ -255,12 +259,14 @@ def _times(model: Model) -> Task:
         arguments=(model,),
         settings={"timed_views": study.timed_views, "repeats": study.repeats},
         outputs=(model.times,),
-        after=(f"{model.label}/study",),
+        after=(f"{model.label}/study", *(f"guide/{pool}" for pool in guides_of(model))),
     )
 
 
 def _evaluate(bench: Bench) -> Task:
-    labels = [model.label for model in bench.models()]
+    models = bench.models()
+    jobs = [f"{model.label}/{kind}" for model in models for kind in ("predict", "times")]
+    jobs += [f"{model.label}/guided" for model in models if guides_of(model)]
     return Task(
         name="evaluate",
         stage="evaluate",
@@ -268,5 +274,5 @@ def _evaluate(bench: Bench) -> Task:
         arguments=(bench,),
         settings={"evaluate": to_plain(bench.config.evaluate), "profile": bench.config.profile},
         outputs=(bench.out / "results.json",),
-        after=tuple(f"{label}/{kind}" for label in labels for kind in ("predict", "times")),
+        after=tuple(jobs),
     )

@@ -7,8 +7,9 @@ OUT/scenes/NAME/DENSITY/        a model's run, its certificate, its study before
 OUT/scenes/NAME/member_NN       runs of the ensemble
 OUT/scenes/NAME/full_NN         runs of a second ensemble, of the main model's size and length
 OUT/scenes/NAME/fold_NN         runs of the fold models
-OUT/pools/POOL/TARGET.json      predictors
-OUT/studies/KEY.npz             complete studies, from which tables are computed
+OUT/pools/POOL/TARGET.json      predictors, and guides as TARGET.guide.json
+OUT/studies/KEY.npz             complete studies, from which tables are computed; guided
+                                scales, ratios and pictures beside them
 OUT/results.json, tables ...    results
 OUT/jobs/NAME.json              records of finished jobs
 """
@@ -111,6 +112,10 @@ class Bench:
         """File of the predictor learned for a target scene."""
         return self.out / "pools" / pool / f"{target}.json"
 
+    def guide(self, pool: str, target: str) -> Path:
+        """File of the guide learned for a target scene."""
+        return self.out / "pools" / pool / f"{target}.guide.json"
+
 
 @dataclass(frozen=True)
 class Model:
@@ -161,6 +166,11 @@ class Model:
     def certificate(self) -> Path:
         """Field, support, descriptors and per-view numbers, as a certificate."""
         return self.folder / "certificate"
+
+    @property
+    def guide_source(self) -> Path:
+        """Pixels that guides of other scenes learn from."""
+        return self.folder / "guide-source.npz"
 
     @property
     def raw_study(self) -> Path:

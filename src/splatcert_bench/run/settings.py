@@ -30,6 +30,8 @@ from splatcert_bench.run.entries import (
 MAIN_DENSITY: Density = "fastgs"
 ONE_MODEL, OUT_OF_FOLD = "one-model", "out-of-fold"
 """Pools that compare two ways to compute the targets of source scenes."""
+FOLD_POOLS = (ONE_MODEL, OUT_OF_FOLD)
+"""Pools that exist with fold models."""
 LARGEST_MADE = 4_096
 """Largest side of a synthetic photograph."""
 
@@ -84,6 +86,8 @@ class StudySettings:
     """Maps to compare; name one of your own as module:Class."""
     betas: tuple[str, ...] = ("1/20", "1/10", "1/5", "3/10", "2/5", "1/2")
     """Pixel levels beta at which scores are stored."""
+    guided: bool = True
+    """Whether to learn guides and score the guided scale."""
     timed_views: int = 3
     """Number of held-out views whose latency is measured."""
     repeats: int = 7
@@ -202,11 +206,21 @@ class BenchConfig:
         }
         return {pool: rows for pool, rows in chosen.items() if rows}
 
+    def guide_pools(self) -> dict[str, dict[str, tuple[str, ...]]]:
+        """The pools whose guides are learned: those that differ by their sources alone."""
+        if not self.study.guided:
+            return {}
+        return {
+            pool: rows
+            for pool, rows in self.pools().items()
+            if pool not in FOLD_POOLS and self.learning(pool) == self.learn
+        }
+
     def learning(self, pool: str) -> LearnConfig:
         """How the predictors of a pool are learned."""
         entry = next((entry for entry in self.pool if entry.name == pool), None)
         own = {name: getattr(entry, name, None) for name in ("views", "prior", "penalty")}
-        if pool in (ONE_MODEL, OUT_OF_FOLD):
+        if pool in FOLD_POOLS:
             own["views"] = "training"
         return dataclasses.replace(self.learn, **{k: v for k, v in own.items() if v is not None})
 

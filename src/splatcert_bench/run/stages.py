@@ -28,10 +28,12 @@ from splatcert.storage.schema import JsonError, read_json
 from splatcert.storage.whole import write_text_whole
 from splatcert.training.run import RunError, TrainingRun, request_of
 from splatcert_bench.run.entries import BenchError
+from splatcert_bench.run.guided_jobs import guides_of
 from splatcert_bench.run.layout import Bench, EnsembleRuns, Model
 from splatcert_bench.studies.batch import timed_cameras
 from splatcert_bench.studies.checks import measure_latency
 from splatcert_bench.studies.make_study import fitted_model, members_of
+from splatcert_bench.studies.score_guided import guided_scales
 
 
 def train_model(model: Model) -> None:
@@ -159,5 +161,7 @@ def time_model(model: Model) -> None:
     _, fitted = fitted_model(model, scene)
     fitted = replace(fitted, **members_of(model))
     study = model.bench.config.study
-    facts = measure_latency(fitted, timed_cameras(scene, study.timed_views), study.repeats)
+    known = guided_scales(model, fitted, scene.training) if guides_of(model) else {}
+    cameras = timed_cameras(scene, study.timed_views)
+    facts = measure_latency(fitted, cameras, study.repeats, next(iter(known.values()), None))
     write_text_whole(model.times, json.dumps(facts, indent=1) + "\n")

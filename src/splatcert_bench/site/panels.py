@@ -13,7 +13,8 @@ from splatcert.conformal.calibrate import threshold_of
 from splatcert.conformal.splits import calibration_size, draw_splits
 from splatcert.difficulty.factor import shape, shrink
 from splatcert_bench.statistics import compared_scales as scales
-from splatcert_bench.statistics.evidence import Evidence, MissingError
+from splatcert_bench.statistics.choices import MissingError
+from splatcert_bench.statistics.evidence import Evidence
 from splatcert_bench.studies.collection import BenchStudies
 from splatcert_bench.studies.counts import ViewPicture
 from splatcert_bench.studies.study import Study

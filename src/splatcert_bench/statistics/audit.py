@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from splatcert.conformal.ranks import outer_rank
 from splatcert.conformal.splits import calibration_size, draw_splits, split_thresholds
 from splatcert_bench.statistics import compared_scales as scales
-from splatcert_bench.statistics.evidence import Evidence, MissingError
+from splatcert_bench.statistics.choices import MissingError
+from splatcert_bench.statistics.evidence import Evidence
 from splatcert_bench.studies.study import Study
 
 Array = NDArray[np.float64]

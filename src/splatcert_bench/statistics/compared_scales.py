@@ -14,6 +14,8 @@ from splatcert_bench.studies.study import SHAPE, Prediction, Study
 
 Array = NDArray[np.float64]
 FLAT = Fraction(0)
+GUIDED, CORRECTED = "guided", "corrected"
+"""The guided scale around the render, and around the picture that its witnesses correct."""
 HOLES, WIDE_SHAPE = "holes", "holes-pv"
 """The shape of certificates whose holes are wide; SHAPE is the paper's."""
 
@@ -41,6 +43,12 @@ def factor_scale(
     """View factors on the residual field's shape: R_v(a b~) = a*_v / a_v (prop:oracle)."""
     shape = map_scale(study, shape_map, lambda_b, beta)
     return Scale(shape.scores / factors, shape.means * factors)
+
+
+def guided_scale(study: Study, method: str, pool: str, beta: Fraction) -> Scale:
+    """The guided scale with the guide of a pool, as it is deployed."""
+    stored = study.guided_scores(method, pool)
+    return Scale(stored.scores[:, study.beta_index(beta)], stored.means)
 
 
 def constant_scale(study: Study, beta: Fraction) -> Scale:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -16,6 +16,7 @@ from splatcert.difficulty.descriptor import EPSILON0
 from splatcert.raster.query_maps import finish
 from splatcert.raster.render import open_view
 from splatcert.raster.view import View
+from splatcert.scales.guided import GuidedScale
 from splatcert.scene.scene import Scene
 from splatcert.splats.gaussians import Splats
 from splatcert.splats.harmonics import directions
@@ -102,11 +103,15 @@ PASSES = ((0, 3), (3, 6), (6, 9), (9, 10))
 """Channels of a query, three at a time."""
 
 
-def measure_latency(fitted: Fitted, cameras: Sequence[Camera], repeats: int) -> dict[str, float]:
+def measure_latency(
+    fitted: Fitted, cameras: Sequence[Camera], repeats: int, guided: GuidedScale | None = None
+) -> dict[str, float]:
     """Median seconds per query, over cameras and repeats, and the size of the image."""
     found: dict[str, list[float]] = {}
     for camera in cameras:
         ways = _ways(fitted, camera)
+        if guided is not None:
+            ways["guided"] = partial(guided.look, fitted.scene, camera, fitted.backend)
         for way in ways.values():
             way()  # caches and threads are warm from here on
         for _ in range(repeats):
@@ -123,7 +128,7 @@ def measure_latency(fitted: Fitted, cameras: Sequence[Camera], repeats: int) -> 
     }
 
 
-def _ways(fitted: Fitted, camera: Camera) -> Mapping[str, Callable[[], object]]:
+def _ways(fitted: Fitted, camera: Camera) -> dict[str, Callable[[], object]]:
     observed, splats = fitted.scene, fitted.scene.splats
     values = open_view(splats, camera, fitted.backend).pack(observed.traits)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from splatcert_bench.statistics.compared_scales import CORRECTED, GUIDED
 from splatcert_bench.statistics.evidence import Evidence
 from splatcert_bench.statistics.scenes import Comparison, Mean, mean_over_scenes
 from splatcert_bench.tables.paper import paper
@@ -25,9 +26,13 @@ LABELS = {
     "a": "Learned view factor a only",
     "full": "Ours, a × b̃",
     "wide": "Ours with wide holes, a × b̃",
+    GUIDED: "Guided scale",
+    CORRECTED: "Guided scale, corrected centre",
     "oracle": "Oracle factor a* × b̃",
 }
 BASELINES = ("gsu", "gavis", "ensemble")
+BY_PHOTOS = (GUIDED, CORRECTED)
+"""Scales that ask the training photographs."""
 SAVING = Column("Saving", "%")
 COVERED = Column("View-event coverage", "%")
 GAP = Column("Gap", "points")

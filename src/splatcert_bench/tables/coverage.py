@@ -14,7 +14,8 @@ from splatcert.conformal.pooled import native_multiplier
 from splatcert.conformal.splits import calibration_size, draw_splits
 from splatcert.difficulty.factor import LAMBDA_GRID
 from splatcert_bench.statistics import compared_scales as scales
-from splatcert_bench.statistics.evidence import AS_PROTOCOL, At, Evidence, MissingError, evaluate
+from splatcert_bench.statistics.choices import MissingError, evaluate
+from splatcert_bench.statistics.evidence import AS_PROTOCOL, At, Evidence
 from splatcert_bench.statistics.readings import (
     Coverage,
     cumulative,
