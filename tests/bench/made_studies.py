@@ -63,6 +63,7 @@ class MadeScene:
         self.raw = {
             "gsu": level * known[0] * where * blur[0],
             "ensemble": 0.3 * level * known[1] * where * blur[1],
+            "gsu@0.01": level * known[0] * where * blur[1],
             "gavis-1": 0.1 + 0.02 * blur[2],
             "gavis-64": 0.4 * known[2] * blur[2],
         }
@@ -150,21 +151,25 @@ class MadeScene:
             "same-family": (*STRICT, "bicycle"),
             "out-of-fold": tuple(FAMILIES),
             "one-model": tuple(FAMILIES),
+            "paper": tuple(FAMILIES),
+            "pool@0.01": tuple(FAMILIES),
         }
         return {
-            name: self._prediction(tuple(s for s in sources if s != self.scene), place)
+            name: self._prediction(tuple(s for s in sources if s != self.scene), place, name)
             for place, (name, sources) in enumerate(pools.items())
         }
 
-    def _prediction(self, sources, place) -> Prediction:
+    def _prediction(self, sources, place, pool) -> Prediction:
         rng = np.random.default_rng(place)
         raw = self.difficulty * rng.lognormal(0, 0.25 + 0.05 * place, len(self.names))
         lambda_a, lambda_b = Fraction(3, 4), Fraction(1, 2)
-        factors = view_factor(raw, unit_of(raw), lambda_a)
-        deployed = [a * shape(u, lambda_b) for a, u in zip(factors, self.raw["gsu"], strict=True)]
+        factors = view_factor(raw, 1.1 * unit_of(raw), lambda_a)
+        field = self.raw[pool.replace("pool", "gsu") if "@" in pool else "gsu"]
+        deployed = [a * shape(u, lambda_b) for a, u in zip(factors, field, strict=True)]
         scores = [view_scores(r, s, BETAS) for r, s in zip(self.residual, deployed, strict=True)]
         means = np.array([s.mean() for s in deployed])
-        return Prediction(raw, lambda_a, lambda_b, sources, 10.0, np.array(scores), means)
+        recipe = lambda_a, lambda_b, sources, 10.0, 0.85 - 0.01 * place
+        return Prediction(raw, factors, *recipe, np.array(scores), means)
 
     def _guided(self) -> dict[str, GuidedScores]:
         """A scale that knows more than the field, around the render and a better picture."""

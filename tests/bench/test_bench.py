@@ -19,7 +19,7 @@ from splatcert.capture import Capture
 from splatcert.certificate.store import VIEWS
 from splatcert.cli import main
 from splatcert.config import CertifyConfig
-from splatcert.difficulty.factor import LAMBDA_GRID, unit_of, view_factor
+from splatcert.difficulty.factor import LAMBDA_GRID
 from splatcert.difficulty.guided.guide import load_guide
 from splatcert.difficulty.views_file import SceneViews
 from splatcert.pipeline import certify
@@ -78,6 +78,8 @@ def test_smoke_gives_studies_predictors_and_tables(whole):
     assert study.predictions["strict"].sources == ("made-3",)
     raw = {pool: one.raw for pool, one in study.predictions.items()}
     assert not np.array_equal(raw["one-model"], raw["out-of-fold"])
+    recipe = json.loads((whole / "pools/paper/made-1.json").read_text())["card"]
+    assert (recipe["views"], recipe["penalty"], recipe["prior"]) == ("training", "rank", "flat")
     assert study.facts["labels.before"] == 0 and study.facts["labels.after"] == len(study)
     assert study.facts["packing.maps"] == 0 and study.facts["packing.features"] == 0
     assert not any(name.startswith(("latency", "seconds")) for name in study.facts)
@@ -97,11 +99,11 @@ def test_what_is_deployed_agrees_with_the_identities(whole):
     """R_v(a b~) = a*_v / a_v and mean(a b~) = a_v, measured on maps."""
     for path in sorted((whole / "studies").glob("*-model.npz")):
         study = load_study(path)
-        for one in study.predictions.values():
-            factor = view_factor(one.raw, unit_of(one.raw), one.lambda_a)
-            shape = study.map(SHAPE).scores[:, :, LAMBDA_GRID.index(one.lambda_b)]
-            assert np.allclose(one.scores, shape / factor[:, None], rtol=1.1e-6)
-            assert np.allclose(one.means, factor, rtol=1.1e-6)
+        for pool, one in study.predictions.items():
+            shape = SHAPE if "@" not in pool else pool.replace("pool", "gsu") + "-pv"
+            needed = study.map(shape).scores[:, :, LAMBDA_GRID.index(one.lambda_b)]
+            assert np.allclose(one.scores, needed / one.factors[:, None], rtol=1.1e-6)
+            assert np.allclose(one.means, one.factors, rtol=1.1e-6)
 
 
 def test_the_guided_scale_is_the_one_that_certify_deploys(config, whole):

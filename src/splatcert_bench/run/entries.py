@@ -14,8 +14,9 @@ EnsembleKind = Literal["ensemble", "ensemble-full"]
 ENSEMBLE: EnsembleKind = "ensemble"
 FULL_ENSEMBLE: EnsembleKind = "ensemble-full"
 """The ensemble of `[members]`, and a scene's own of the main model's size and length."""
-FORBIDDEN = set('/\\:*?"<>|+') | {" "}
-"""Characters not allowed in a name, which becomes a folder; a + joins scene and rule."""
+FORBIDDEN = set('/\\:*?"<>|+@') | {" "}
+"""Characters not allowed in a name, which becomes a folder; a + joins scene and rule, an @ pool
+and ridge."""
 RESERVED = ("learn", "guide")
 LONGEST_NAME = 100
 LARGEST_ENSEMBLE = 100

@@ -16,7 +16,7 @@ from splatcert_bench.run.evaluation import evaluate
 from splatcert_bench.run.fingerprint import Task
 from splatcert_bench.run.guided_jobs import guide_tasks, guided_scores, guides_of
 from splatcert_bench.run.layout import Bench, Model
-from splatcert_bench.run.settings import OUT_OF_FOLD
+from splatcert_bench.run.settings import OUT_OF_FOLD, PAPER, at_ridge, ridge_of
 from splatcert_bench.run.stages import (
     certify_model,
     fold_targets,
@@ -39,7 +39,7 @@ def tasks_of(bench: Bench) -> list[Task]:
     models = bench.models()
     # Main models first: everything else depends on them, and they take longest.
     tasks += [_train(model) for model in models]
-    tasks += [_certify(model) for model in models]
+    tasks += [_certify(model, ridge) for model in models for ridge in model.ridges]
     for entry in bench.config.scene:
         tasks += _members(bench, entry.name)
     tasks += [_study(model) for model in models]
@@ -160,22 +160,28 @@ def _fold_targets(bench: Bench, scene: str) -> Task:
     )
 
 
-def _certify(model: Model) -> Task:
+def _certify(model: Model, ridge: float | None) -> Task:
     config = model.bench.config
+    folder = model.certificate_at(ridge)
     return Task(
-        name=f"{model.label}/certify",
+        name=f"{model.label}/{folder.name.replace('certificate', 'certify')}",
         stage="certify",
         function=certify_model,
-        arguments=(model,),
+        arguments=(model, ridge),
         settings={
             "field": to_plain(config.field),
             "background": list(config.train.background),
             "backend": config.backend,
             "splits": config.evaluate.splits,
+            **({} if ridge is None else {"ridge": ridge}),
         },
-        outputs=tuple(model.certificate / name for name in (MAIN, FIELD, VIEWS)),
+        outputs=tuple(folder / name for name in (MAIN, FIELD, VIEWS)),
         after=(f"{model.label}/train",),
     )
+
+
+def _certify_jobs(model: Model) -> tuple[str, ...]:
+    return tuple(_certify(model, ridge).name for ridge in model.ridges)
 
 
 def _member_jobs(model: Model) -> tuple[str, ...]:
@@ -217,14 +223,17 @@ def _study(model: Model) -> Task:
             "members": [[one.kind, one.count] for one in model.bench.ensembles(model.scene)],
         },
         outputs=tuple(model.raw_study / name for name in _study_files(model)),
-        after=(f"{model.label}/certify", *_member_jobs(model)),
+        after=(*_certify_jobs(model), *_member_jobs(model)),
     )
 
 
 def _learn(bench: Bench, pool: str) -> Task:
     targets = bench.config.pools()[pool]
     sources = sorted({scene for names in targets.values() for scene in names})
-    waits = "fold-targets" if pool == OUT_OF_FOLD else "certify"
+    ridge = ridge_of(pool)
+    waits = "certify" if ridge is None else at_ridge("certify", ridge)
+    if pool in (OUT_OF_FOLD, PAPER):
+        waits = "fold-targets"
     return Task(
         name=f"learn/{pool}",
         stage="learn",
@@ -237,8 +246,7 @@ def _learn(bench: Bench, pool: str) -> Task:
 
 
 def _predict(model: Model) -> Task:
-    bench = model.bench
-    pools = [pool for pool, targets in bench.config.pools().items() if model.scene in targets]
+    bench, pools = model.bench, model.pools
     return Task(
         name=f"{model.label}/predict",
         stage="predict",

@@ -32,7 +32,7 @@ from splatcert_bench.run.entries import (
     EnsembleKind,
     SceneEntry,
 )
-from splatcert_bench.run.settings import BenchConfig
+from splatcert_bench.run.settings import BenchConfig, ridge_of
 
 SHOWN = 3
 """Entries that a message lists, to stay within five lines."""
@@ -166,6 +166,21 @@ class Model:
     def certificate(self) -> Path:
         """Field, support, descriptors and per-view numbers, as a certificate."""
         return self.folder / "certificate"
+
+    def certificate_at(self, ridge: float | None) -> Path:
+        """The same with another ridge of the field."""
+        return self.certificate if ridge is None else self.folder / f"certificate@{ridge:g}"
+
+    @property
+    def ridges(self) -> tuple[float | None, ...]:
+        """Ridges of its fields, the one of `[field]` first; further ones for main models only."""
+        return (None, *(self.bench.config.study.ridges if self.is_main else ()))
+
+    @property
+    def pools(self) -> list[str]:
+        """The pools with a predictor for it."""
+        rows = self.bench.config.pools()
+        return [p for p in rows if self.scene in rows[p] and ridge_of(p) in self.ridges]
 
     @property
     def guide_source(self) -> Path:

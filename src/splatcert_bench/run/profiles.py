@@ -42,7 +42,7 @@ PROFILES: dict[str, BenchConfig] = {
         members=MemberSettings(count=2, resolution=32, iterations=60, folds=2),
         field=FieldConfig(max_steps=4),
         learn=LearnConfig(splits=20),
-        study=StudySettings(timed_views=1, repeats=1),
+        study=StudySettings(ridges=(0.01,), timed_views=1, repeats=1),
         evaluate=EvaluateSettings(splits=20, native_splits=10, bootstrap=100),
     ),
     "cpu": BenchConfig(profile="cpu", scene=MADE_SCENES),

@@ -28,12 +28,22 @@ from splatcert_bench.run.entries import (
 )
 
 MAIN_DENSITY: Density = "fastgs"
-ONE_MODEL, OUT_OF_FOLD = "one-model", "out-of-fold"
-"""Pools that compare two ways to compute the targets of source scenes."""
-FOLD_POOLS = (ONE_MODEL, OUT_OF_FOLD)
-"""Pools that exist with fold models."""
+ONE_MODEL, OUT_OF_FOLD, PAPER = "one-model", "out-of-fold", "paper"
+"""Pools that exist with fold models: two ways to compute targets, and the paper's recipe."""
+FOLD_POOLS = (ONE_MODEL, OUT_OF_FOLD, PAPER)
 LARGEST_MADE = 4_096
 """Largest side of a synthetic photograph."""
+
+
+def at_ridge(pool: str, ridge: float) -> str:
+    """Name of a pool whose fields have another ridge."""
+    return f"{pool}@{ridge:g}"
+
+
+def ridge_of(pool: str) -> float | None:
+    """The ridge in the name of a pool; None for that of `[field]`."""
+    ridge = pool.partition("@")[2]
+    return float(ridge) if ridge else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +96,8 @@ class StudySettings:
     """Maps to compare; name one of your own as module:Class."""
     betas: tuple[str, ...] = ("1/20", "1/10", "1/5", "3/10", "2/5", "1/2")
     """Pixel levels beta at which scores are stored."""
+    ridges: tuple[float, ...] = (0.01, 0.1, 10.0)
+    """Further ridges of the residual field that source scenes choose from; none if empty."""
     guided: bool = True
     """Whether to learn guides and score the guided scale."""
     timed_views: int = 3
@@ -98,6 +110,8 @@ class StudySettings:
             parse_level(beta, "beta")
         if "1/10" not in self.betas:
             raise BenchError("study.betas must contain 1/10, at which everything is compared")
+        if len({f"{r:g}" for r in self.ridges}) < len(self.ridges) or min((1.0, *self.ridges)) <= 0:
+            raise BenchError("study.ridges must be different positive numbers")
         require_range("study.timed_views", self.timed_views, 1, LARGEST_COUNT)
         require_range("study.repeats", self.repeats, 1, LARGEST_COUNT)
 
@@ -174,6 +188,8 @@ class BenchConfig:
             raise BenchError(
                 "full_members adds nothing: [members] already have the main model's size and length"
             )
+        if self.field.ridge in self.study.ridges:
+            raise BenchError(f"study.ridges repeats field.ridge, {self.field.ridge:g}")
         known = {entry.name for entry in self.scene}
         for entry in self.pool:
             if unknown := [n for n in (*entry.sources, *entry.targets) if n not in known]:
@@ -187,7 +203,9 @@ class BenchConfig:
         Two pools always exist, unless the file redefines them: `pool` leaves out one scene at a
         time, `strict` the whole family of the target. With fold models, `one-model` and
         `out-of-fold` are `pool` learned from training views, with targets from the deployed
-        model and from models that have not seen the view. Targets without sources are dropped.
+        model and from models that have not seen the view; `paper` is the latter with penalties
+        chosen by rank. `pool@R` is `pool` on fields of ridge R. Targets without sources are
+        dropped.
         """
         family = {entry.name: entry.family for entry in self.scene}
         names = tuple(family)
@@ -199,7 +217,8 @@ class BenchConfig:
             targets = entry.targets or tuple(n for n in names if n not in entry.sources)
             found[entry.name] = {t: tuple(s for s in entry.sources if s != t) for t in targets}
         if self.members.folds:
-            found[ONE_MODEL] = found[OUT_OF_FOLD] = found["pool"]
+            found |= {pool: found["pool"] for pool in FOLD_POOLS if pool not in found}
+        found |= {at_ridge("pool", ridge): found["pool"] for ridge in self.study.ridges}
         chosen = {
             pool: {target: sources for target, sources in rows.items() if sources}
             for pool, rows in found.items()
@@ -213,15 +232,19 @@ class BenchConfig:
         return {
             pool: rows
             for pool, rows in self.pools().items()
-            if pool not in FOLD_POOLS and self.learning(pool) == self.learn
+            if pool not in FOLD_POOLS
+            and ridge_of(pool) is None
+            and self.learning(pool) == self.learn
         }
 
     def learning(self, pool: str) -> LearnConfig:
         """How the predictors of a pool are learned."""
         entry = next((entry for entry in self.pool if entry.name == pool), None)
         own = {name: getattr(entry, name, None) for name in ("views", "prior", "penalty")}
-        if pool in FOLD_POOLS:
+        if entry is None and pool in FOLD_POOLS:
             own["views"] = "training"
+        if entry is None and pool == PAPER:
+            own |= {"prior": "flat", "penalty": "rank"}
         return dataclasses.replace(self.learn, **{k: v for k, v in own.items() if v is not None})
 
     def member_is_main(self) -> bool:

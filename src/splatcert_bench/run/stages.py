@@ -100,7 +100,7 @@ def train(folder: Path, scene: Scene, config: TrainConfig) -> None:
             run.train()
 
 
-def certify_model(model: Model) -> None:
+def certify_model(model: Model, ridge: float | None = None) -> None:
     """Certify a model without a predictor: field, support, descriptors, per-view numbers."""
     config = model.bench.config
     scene = model.bench.load(model.scene)
@@ -110,7 +110,9 @@ def certify_model(model: Model) -> None:
         unseen_by="model",
         background=config.train.background,
     )
-    asked = CertifyConfig(field=config.field, splits=config.evaluate.splits)
+    field = config.field if ridge is None else replace(config.field, ridge=ridge)
+    asked = CertifyConfig(field=field, splits=config.evaluate.splits)
+    folder = model.certificate_at(ridge)
     with catch_warnings():
         simplefilter("ignore", CalibrationTooSmall)  # nobody relies on this certificate
         certificate = certify(
@@ -118,10 +120,10 @@ def certify_model(model: Model) -> None:
             scale=PaperScale(holes="paper"),
             config=asked,
             backend=config.backend,
-            folder=model.certificate,
+            folder=folder,
             remember=False,
         )
-    certificate.save(model.certificate)
+    certificate.save(folder)
 
 
 def fold_targets(model: Model) -> None:

@@ -24,7 +24,7 @@ SECTIONS: Sequence[tuple[str, tuple[str, ...]]] = (
     ),
     (
         "What a scale is made of",
-        ("ablation", "pictures", "extremes", "ranking", "norm", "intervals"),
+        ("ablation", "pictures", "extremes", "ranking", "norm", "choices", "intervals"),
     ),
     ("Transfer", ("transfer", "strict", "per-scene", "targets", "backbone", "centre")),
     ("Levels and labels", ("sensitivity", "calibration", "access")),

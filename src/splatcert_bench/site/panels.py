@@ -176,7 +176,7 @@ def _scale_map(evidence: Evidence, study: Study, picture: ViewPicture, method: s
     prediction = evidence.prediction(study)
     if method == "gsu":
         return shrink(field_map, study.map("gsu").unit, evidence.choice("gsu", study).weight)
-    factors = scales.view_factors(prediction) if method == "full" else np.ones(len(study))
+    factors = prediction.factors if method == "full" else np.ones(len(study))
     return factors[study.names.index(picture.name)] * shape(field_map, prediction.lambda_b)
 
 

@@ -52,7 +52,7 @@ def audit(evidence: Evidence, study: Study) -> Audit:
         raise MissingError(f"scene {study.scene}: the deployed scale itself was not measured")
     splits = draw_splits(len(study), calibration_size(len(study)), protocol.splits, protocol.seed)
     shape = scales.map_scale(study, scales.SHAPE, prediction.lambda_b, protocol.beta)
-    oracle, factors = shape.scores, scales.view_factors(prediction)
+    oracle, factors = shape.scores, prediction.factors
     if not (oracle > 0).all():
         raise MissingError(f"scene {study.scene} has a view without error, so log a* is not finite")
 

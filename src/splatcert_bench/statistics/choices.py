@@ -24,6 +24,8 @@ from splatcert_bench.statistics.compared_scales import Scale
 from splatcert_bench.studies.study import Study
 
 MAGNITUDE = "magnitude"
+ANY_RIDGE = "gsu-any-ridge"
+"""The residual field with the ridge that source scenes prefer for it."""
 
 
 class MissingError(InputError):
@@ -61,9 +63,30 @@ def candidate(study: Study, name: str, weight: Fraction, beta: Fraction) -> Scal
     return scales.map_scale(study, name, weight, beta)
 
 
-def product(study: Study, lambda_a: Fraction, lambda_b: Fraction, beta: Fraction) -> Scale:
-    """The field's own magnitude on its shape."""
-    return scales.factor_scale(study, scales.magnitudes(study, lambda_a), lambda_b, beta)
+@dataclass(frozen=True)
+class Product:
+    """A field's own magnitude on its shape, each with its shrinkage."""
+
+    field: str
+    lambda_a: Fraction
+    lambda_b: Fraction
+
+    def scale(self, study: Study, beta: Fraction) -> Scale:
+        """The scale on a study."""
+        factors = scales.magnitudes(study, self.lambda_a, self.field)
+        shape = scales.shape_of(self.field)
+        return scales.factor_scale(study, factors, self.lambda_b, beta, shape)
+
+
+@dataclass(frozen=True)
+class Form:
+    """A field, and whether its view factor is learned or its own magnitude."""
+
+    field: str
+    product: Product | None
+    """None if the factor is learned."""
+    width: float
+    """Width relative to the constant scale on the sources of the choice."""
 
 
 def evaluate(scale: Scale, protocol: Protocol, alpha: Fraction, calibration: int) -> SplitEstimate:
@@ -95,15 +118,14 @@ def choose(sources: Sequence[Study], names: Sequence[str], protocol: Protocol) -
 
 
 @lru_cache(maxsize=256)
-def choose_product(sources: tuple[Study, ...], protocol: Protocol) -> tuple[Fraction, Fraction]:
-    """Shrinkages of magnitude and shape with the least mean relative width on source scenes."""
+def choose_product(sources: tuple[Study, ...], protocol: Protocol, field: str) -> Form:
+    """The product of magnitude and shape with the least mean relative width on source scenes."""
     if not sources:
         raise MissingError("there is no source scene to choose shrinkages on")
-
-    def width(pair: tuple[Fraction, Fraction]) -> float:
-        return float(np.mean([_product_width(study, *pair, protocol) for study in sources]))
-
-    return min(((a, b) for a in LAMBDA_GRID for b in LAMBDA_GRID), key=width)
+    tried = [Product(field, a, b) for a in LAMBDA_GRID for b in LAMBDA_GRID]
+    widths = [np.mean([_product_width(s, one, protocol) for s in sources]) for one in tried]
+    best = int(np.argmin(widths))
+    return Form(field, tried[best], float(widths[best]))
 
 
 def pool_width(studies: Sequence[Study], name: str, weight: Fraction, protocol: Protocol) -> float:
@@ -120,10 +142,8 @@ def _relative_width(study: Study, name: str, weight: Fraction, protocol: Protoco
 
 
 @lru_cache(maxsize=1 << 14)
-def _product_width(
-    study: Study, lambda_a: Fraction, lambda_b: Fraction, protocol: Protocol
-) -> float:
-    return _against_constant(study, product(study, lambda_a, lambda_b, protocol.beta), protocol)
+def _product_width(study: Study, product: Product, protocol: Protocol) -> float:
+    return _against_constant(study, product.scale(study, protocol.beta), protocol)
 
 
 def _against_constant(study: Study, scale: Scale, protocol: Protocol) -> float:
@@ -133,11 +153,22 @@ def _against_constant(study: Study, scale: Scale, protocol: Protocol) -> float:
     return widths[0] / widths[1]
 
 
+def fields_of(study: Study) -> list[str]:
+    """The residual fields of a study, by ridge; more than one, or none can be chosen."""
+    found = [n for n in sorted(study.maps) if n.startswith(f"{scales.FIELD}@")]
+    found = [name for name in found if not name.endswith("-pv")]
+    if not found:
+        raise MissingError(f"scene {study.scene} has fields of one ridge only")
+    return [scales.FIELD, *found]
+
+
 def variants(study: Study, method: str) -> list[str]:
     """The map of that name, or the maps that differ from it only by a parameter.
 
     gavis-16 and gavis-64 are variants of gavis, gavis-64-pv is one of gavis-pv.
     """
+    if method == ANY_RIDGE:
+        return fields_of(study)
     if method == MAGNITUDE or method in study.maps:
         return [method]
     stem, per_view = method.removesuffix("-pv"), method.endswith("-pv")

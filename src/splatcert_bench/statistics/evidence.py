@@ -19,13 +19,14 @@ from splatcert.errors import InputError
 from splatcert_bench.statistics import compared_scales as scales
 from splatcert_bench.statistics.choices import (
     Choice,
+    Form,
     MissingError,
     Protocol,
     candidate,
     choose,
     choose_product,
     evaluate,
-    product,
+    fields_of,
     variants,
 )
 from splatcert_bench.statistics.compared_scales import CORRECTED, GUIDED, Scale
@@ -34,6 +35,12 @@ from splatcert_bench.studies.study import Prediction, Study
 Array = NDArray[np.float64]
 UNLEARNED = "unlearned"
 """Magnitude and shape of the residual field, each with its own shrinkage: nothing is learned."""
+NESTED = "nested"
+"""Ours with the field's ridge and the form of the factor chosen on source scenes too."""
+PAPER_RECIPE = "paper"
+"""Ours with the predictor of the pool of this name, learned as in the paper."""
+BATCH = "batch"
+"""Ours in the paper's unit, mean one over the query batch."""
 WIDE = "wide"
 """Ours with wide holes, where a study has their map."""
 
@@ -108,8 +115,15 @@ class Evidence:
             return FACTORED[method](study, self.prediction(study), level)
         if method in (GUIDED, CORRECTED):
             return scales.guided_scale(study, method, self.pool, level)
-        if method == UNLEARNED:
-            return product(study, *self.shrinkages(study), level)
+        if method == PAPER_RECIPE:
+            return FACTORED["full"](study, study.prediction(PAPER_RECIPE), level)
+        if method in (UNLEARNED, NESTED):
+            form = self.unlearned(study) if method == UNLEARNED else self.form(study)
+            if form.product is not None:
+                return form.product.scale(study, level)
+            prediction = study.prediction(self._at(form.field))
+            shape, factors = scales.shape_of(form.field), prediction.factors
+            return scales.factor_scale(study, factors, prediction.lambda_b, level, shape)
         chosen = self.choice(method, study)
         return candidate(study, chosen.map, chosen.weight, level)
 
@@ -117,9 +131,25 @@ class Evidence:
         """The map and shrinkage chosen for a method on a target."""
         return choose(self.sources_of(study), variants(study, method), self.protocol)
 
-    def shrinkages(self, study: Study) -> tuple[Fraction, Fraction]:
-        """Shrinkages of magnitude and shape, chosen for a target without learning."""
-        return choose_product(tuple(self.sources_of(study)), self.protocol)
+    def unlearned(self, study: Study, field: str = scales.FIELD) -> Form:
+        """Magnitude and shape of a field with the shrinkages chosen for a target."""
+        return choose_product(tuple(self.sources_of(study)), self.protocol, field)
+
+    def form(self, study: Study) -> Form:
+        """Ridge of the field and form of the factor, chosen for a target on its sources.
+
+        A learned factor is judged on sources that its predictor was learned without, and none
+        of them has seen the target.
+        """
+        tried = []
+        for name in fields_of(study):
+            learned = study.prediction(self._at(name))
+            tried += [Form(name, None, learned.width), self.unlearned(study, name)]
+        return min(tried, key=lambda form: form.width)
+
+    def _at(self, field: str) -> str:
+        """The pool whose predictors belong to a field."""
+        return field.replace(scales.FIELD, self.pool, 1)
 
     def sources_of(self, study: Study) -> list[Study]:
         """The source scenes of a target that choices are made on."""
@@ -148,16 +178,19 @@ class Evidence:
 FACTORED: Mapping[str, Callable[[Study, Prediction, Fraction], Scale]] = {
     "constant": lambda study, _, beta: scales.constant_scale(study, beta),
     "a": lambda study, prediction, beta: scales.factor_scale(
-        study, scales.view_factors(prediction), scales.FLAT, beta
+        study, prediction.factors, scales.FLAT, beta
     ),
     "shape": lambda study, prediction, beta: scales.map_scale(
         study, scales.SHAPE, prediction.lambda_b, beta
     ),
     "full": lambda study, prediction, beta: scales.factor_scale(
-        study, scales.view_factors(prediction), prediction.lambda_b, beta
+        study, prediction.factors, prediction.lambda_b, beta
+    ),
+    BATCH: lambda study, prediction, beta: scales.factor_scale(
+        study, scales.batch_factors(prediction), prediction.lambda_b, beta
     ),
     WIDE: lambda study, prediction, beta: scales.factor_scale(
-        study, scales.view_factors(prediction), prediction.lambda_b, beta, scales.WIDE_SHAPE
+        study, prediction.factors, prediction.lambda_b, beta, scales.WIDE_SHAPE
     ),
     "oracle": lambda study, prediction, beta: scales.oracle_scale(study, prediction.lambda_b, beta),
 }

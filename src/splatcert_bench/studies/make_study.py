@@ -30,9 +30,11 @@ from splatcert.splats.files import load_splats
 from splatcert.storage.whole import output_folder
 from splatcert_bench.baselines.baseline import Fitted, Members
 from splatcert_bench.baselines.ensemble import Ensemble
+from splatcert_bench.baselines.gsu import ResidualMap
 from splatcert_bench.baselines.named import maker_of
 from splatcert_bench.run.entries import ENSEMBLE, FULL_ENSEMBLE, BenchError
 from splatcert_bench.run.layout import Model
+from splatcert_bench.run.settings import at_ridge
 from splatcert_bench.studies.batch import (
     FIELD,
     Batch,
@@ -51,9 +53,12 @@ PICTURED = {"easiest": 0.0, "median": 0.5, "hardest": 1.0}
 """Views shown in figures, by their position in the order of oracle factors."""
 
 
-def fitted_model(model: Model, scene: Scene) -> tuple[Certificate, Fitted]:
+def fitted_model(
+    model: Model, scene: Scene, ridge: float | None = None
+) -> tuple[Certificate, Fitted]:
     """The certificate of a model, and everything fitted on its training views."""
-    certificate = load_certificate(model.certificate, load_splats(model.run / "splats.ply"))
+    splats = load_splats(model.run / "splats.ply")
+    certificate = load_certificate(model.certificate_at(ridge), splats)
     backend = model.bench.config.backend
     return certificate, Fitted(certificate.fitted, scene.training, backend=backend)
 
@@ -79,6 +84,9 @@ def make_study(model: Model) -> None:
     methods = [name for name in model.bench.config.study.methods if name not in lacking]
     beside = model.bench.file.parent
     baselines = {name: maker_of(name, beside)(fitted) for name in methods}
+    for ridge in model.ridges:
+        if ridge is not None:
+            baselines[at_ridge(FIELD, ridge)] = ResidualMap(fitted_model(model, scene, ridge)[1])
     batches = [query_batch(scene, fitted, baselines)]
     if isinstance(ensemble := baselines.get(ENSEMBLE), Ensemble):
         batches.append(around_ensemble_mean(scene, batches[0], ensemble))

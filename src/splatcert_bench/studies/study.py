@@ -54,6 +54,7 @@ RANGES = {
     "means": (1 / MOST, MOST),
     "field_means": (0.0, MOST),
     "raw": (1 / MOST, MOST),
+    "factors": (1 / MOST, MOST),
     "native": (0, 2**40),
 }
 """Allowed values: the mean of a positive map is positive, and everything is bounded."""
@@ -98,12 +99,16 @@ class Prediction:
     """View factors from a predictor learned on source scenes."""
 
     raw: Array
-    """Raw predictions, [V]; the tables divide by their mean over the batch."""
+    """Raw predictions, [V]; in the paper's unit they are divided by their mean over the batch."""
+    factors: Array
+    """View factors in the deployed unit, mean one over training views, [V]."""
     lambda_a: Fraction
     lambda_b: Fraction
     sources: tuple[str, ...]
     """Scenes it was learned on; never the target."""
     ridge: float = float("nan")
+    width: float = float("nan")
+    """Mean width relative to the constant scale on the sources, each predicted without itself."""
     scores: Array = field(default_factory=lambda: np.empty((0, 0)))
     """R_v(a b~) measured on the deployed maps, [V, betas], to audit the identities; empty if
     not measured."""
@@ -256,5 +261,5 @@ def _may_be_unknown(name: str) -> bool:
 
 def arrays_of(kind: type[MapScores] | type[Prediction]) -> list[str]:
     """Names of the fields that are arrays; the others go into the file's header."""
-    plain = ("unit", "reading", "lambda_a", "lambda_b", "sources", "ridge")
+    plain = ("unit", "reading", "lambda_a", "lambda_b", "sources", "ridge", "width")
     return [entry.name for entry in fields(kind) if entry.name not in plain]

@@ -31,7 +31,7 @@ from splatcert_bench.studies.study import (
 )
 
 FORMAT, GUIDED = "splatcert study", "splatcert guided scales"
-VERSION = 1
+VERSION = 2
 GUIDED_ARRAYS = ("scores", "means", "ause", "spearman", "psnr", "ssim", "tenths")
 
 
@@ -108,6 +108,7 @@ def _recipe(prediction: Prediction) -> dict[str, Any]:
         "lambda_b": str(prediction.lambda_b),
         "sources": list(prediction.sources),
         "ridge": str(prediction.ridge),
+        "width": str(prediction.width),
     }
 
 
@@ -132,6 +133,7 @@ def _study(header: dict[str, Any], arrays: Arrays) -> Study:
             lambda_b=_shrinkage(plain["lambda_b"]),
             sources=_words(plain["sources"]),
             ridge=float(plain["ridge"]),
+            width=float(plain["width"]),
         )
         for name, plain in header["predictions"].items()
     }

@@ -5,11 +5,64 @@ from __future__ import annotations
 
 import numpy as np
 
-from splatcert_bench.statistics.choices import MissingError
+from splatcert_bench.statistics.choices import ANY_RIDGE, Form, MissingError
 from splatcert_bench.statistics.compared_scales import CORRECTED, GUIDED
+from splatcert_bench.statistics.evidence import NESTED, UNLEARNED, Evidence
 from splatcert_bench.studies.collection import BenchStudies
+from splatcert_bench.studies.study import Study
 from splatcert_bench.tables.cells import cell, mean_cell, mean_of, of_scenes
-from splatcert_bench.tables.table import Column, Row, Table
+from splatcert_bench.tables.table import Cell, Column, Row, Table
+
+CHOSEN = (
+    "λ_a", "λ_b", "Penalty", "b̄ × b̃: λ_a, λ_b", "3DGS-U: λ", "GAVIS: λ", "Ensemble: λ",
+    "Nested: τ and factor", "3DGS-U: own τ", "Guide: power, late, strength",
+)  # fmt: skip
+
+
+def choices(bench: BenchStudies) -> Table:
+    """What was chosen for each target on its source scenes, and nowhere else."""
+    main = bench.main.having("full")
+    rows = [Row(study.scene, tuple(_chosen(main, study))) for study in main.studies]
+    return Table(
+        name="choices",
+        title="What was chosen for each target",
+        row_head="Target",
+        columns=tuple(Column(head, digits=2) for head in CHOSEN),
+        rows=tuple(rows),
+        notes=(
+            "Shrinkages λ, ridge penalty of the view predictor, κ of GAVIS, ridge τ of the field "
+            "and form of its factor, power, late and strength of the guide: all chosen by width on "
+            "the source scenes of the target's pool, the penalty with views predicted by the other "
+            "sources.",
+        ),
+    )
+
+
+def _chosen(main: Evidence, study: Study) -> list[Cell]:
+    prediction = main.prediction(study)
+    found: list[str | None] = [str(prediction.lambda_a), str(prediction.lambda_b)]
+    product = main.unlearned(study).product if main.can(UNLEARNED, study) else None
+    found += [f"{prediction.ridge:g}"]
+    found += [f"{product.lambda_a}, {product.lambda_b}" if product else None]
+    for method in ("gsu", "gavis", "ensemble"):
+        known = main.choice(method, study) if main.can(method, study) else None
+        kappa = known.map.partition("gavis-")[2] if known else ""
+        found.append(f"{known.weight}{f' at κ = {kappa}' if kappa else ''}" if known else None)
+    found.append(_form(main.form(study)) if main.can(NESTED, study) else None)
+    known = main.choice(ANY_RIDGE, study) if main.can(ANY_RIDGE, study) else None
+    found.append(f"{_ridge(known.map)}, λ = {known.weight}" if known else None)
+    rule = study.guided_scores(GUIDED, main.pool).rule if main.can(GUIDED, study) else ()
+    found.append(", ".join(f"{value:g}" for value in rule) or None)
+    return [cell(value) for value in found]
+
+
+def _form(form: Form) -> str:
+    return f"{_ridge(form.field)}, {'learned a' if form.product is None else 'own b̄'}"
+
+
+def _ridge(field: str) -> str:
+    ridge = field.partition("@")[2]
+    return f"τ = {ridge}" if ridge else "τ as set"
 
 
 def pictures(bench: BenchStudies) -> Table:

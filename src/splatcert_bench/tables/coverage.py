@@ -169,7 +169,7 @@ def _covered(
     if method == "full":
         prediction = evidence.prediction(study)
         at = LAMBDA_GRID.index(prediction.lambda_b)
-        return cumulative(counts[:, at], scales.view_factors(prediction))
+        return cumulative(counts[:, at], prediction.factors)
     return cumulative(counts[:, LAMBDA_GRID.index(evidence.choice(method, study).weight)])
 
 

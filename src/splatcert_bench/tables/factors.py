@@ -12,6 +12,7 @@ from splatcert.errors import InputError
 from splatcert_bench.statistics import compared_scales as scales
 from splatcert_bench.statistics.audit import Audit, audit
 from splatcert_bench.statistics.choices import (
+    ANY_RIDGE,
     MAGNITUDE,
     Choice,
     MissingError,
@@ -19,7 +20,14 @@ from splatcert_bench.statistics.choices import (
     pool_width,
     variants,
 )
-from splatcert_bench.statistics.evidence import UNLEARNED, WIDE, Evidence
+from splatcert_bench.statistics.evidence import (
+    BATCH,
+    NESTED,
+    PAPER_RECIPE,
+    UNLEARNED,
+    WIDE,
+    Evidence,
+)
 from splatcert_bench.studies.collection import BenchStudies
 from splatcert_bench.studies.study import SHAPE, Study
 from splatcert_bench.tables.cells import (
@@ -40,8 +48,9 @@ ON_SHAPE = ("shape", UNLEARNED, "full")
 
 def ablation(bench: BenchStudies) -> Table:
     """What the view factor, the shape and their separation are worth (tab:ablation)."""
-    wide = bench.main.somewhere(WIDE, *BY_PHOTOS)
-    methods = ("shape", MAGNITUDE, "a", "gsu", UNLEARNED, "full", *wide, "oracle")
+    more = bench.main.somewhere(BATCH, NESTED, PAPER_RECIPE, WIDE, *BY_PHOTOS)
+    any_ridge = bench.main.somewhere(ANY_RIDGE)
+    methods = ("shape", MAGNITUDE, "a", "gsu", *any_ridge, UNLEARNED, "full", *more, "oracle")
     evidence = bench.main.having(*methods)
     ranks = {"a": _factor_ranks(evidence, "a"), MAGNITUDE: _factor_ranks(evidence, MAGNITUDE)}
     published = {"a": "learned", MAGNITUDE: "magnitude"}

@@ -25,6 +25,7 @@ TABLES: Mapping[str, Callable[[BenchStudies], Table]] = {
     "pictures": chosen.pictures,
     "ranking": factors.ranking,
     "norm": factors.normalisation,
+    "choices": chosen.choices,
     "transfer": transfer.transfer,
     "per-scene": transfer.per_scene,
     "centre": transfer.centre,

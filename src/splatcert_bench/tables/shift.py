@@ -170,10 +170,12 @@ def _form(evidence: Evidence, method: str, study: Study) -> tuple[str, int, Arra
     if method in OURS:
         prediction = evidence.prediction(study)
         name = SHAPE if method == "full" else scales.WIDE_SHAPE
-        return name, LAMBDA_GRID.index(prediction.lambda_b), scales.view_factors(prediction)
+        return name, LAMBDA_GRID.index(prediction.lambda_b), prediction.factors
     if method == UNLEARNED:
-        lambda_a, lambda_b = evidence.shrinkages(study)
-        return SHAPE, LAMBDA_GRID.index(lambda_b), scales.magnitudes(study, lambda_a)
+        chosen = evidence.unlearned(study).product
+        assert chosen is not None
+        factors = scales.magnitudes(study, chosen.lambda_a)
+        return SHAPE, LAMBDA_GRID.index(chosen.lambda_b), factors
     choice = evidence.choice(method, study)
     return choice.map, LAMBDA_GRID.index(choice.weight), np.ones(len(study))
 

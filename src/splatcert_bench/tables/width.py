@@ -6,9 +6,9 @@ from __future__ import annotations
 from functools import partial
 
 from splatcert_bench.run.entries import FULL_ENSEMBLE
-from splatcert_bench.statistics.choices import MissingError
+from splatcert_bench.statistics.choices import ANY_RIDGE, MissingError
 from splatcert_bench.statistics.compared_scales import CORRECTED, GUIDED, HOLES
-from splatcert_bench.statistics.evidence import UNLEARNED, Evidence
+from splatcert_bench.statistics.evidence import NESTED, PAPER_RECIPE, UNLEARNED, Evidence
 from splatcert_bench.statistics.scenes import FEWEST, compare
 from splatcert_bench.studies.collection import BenchStudies
 from splatcert_bench.tables.cells import (
@@ -36,7 +36,8 @@ from splatcert_bench.tables.paper import paper, paper_text
 from splatcert_bench.tables.table import Cell, Column, Figure, Row, Table
 
 _COMPARED = ("gap", "p", "wins", "scenes")
-ONE_MODEL = ("constant", "gsu", "gavis", UNLEARNED, "full", *BY_PHOTOS)
+OURS = (NESTED, PAPER_RECIPE, "full")
+ONE_MODEL = ("constant", "gsu", ANY_RIDGE, "gavis", UNLEARNED, *OURS, *BY_PHOTOS)
 MATCHED = "Same centre, same calibration views, same View-CP layer; only the scale map changes."
 MOVED = (
     "Only the corrected centre has boxes around another picture; its saving is against the same "
@@ -107,7 +108,7 @@ def _against_others(bench: BenchStudies, ours: str, name: str, title: str) -> Ta
 def per_scene_main(bench: BenchStudies) -> Table:
     """Savings scene by scene, with the two paired differences (tab:per-scene-main)."""
     main, name = bench.main, "tab:per-scene-main"
-    methods = main.somewhere(*BASELINES, UNLEARNED, "full", *BY_PHOTOS, "oracle")
+    methods = main.somewhere(*BASELINES, ANY_RIDGE, UNLEARNED, *OURS, *BY_PHOTOS, "oracle")
     pairs = [("full", m) for m in ("gsu", "ensemble") if m in methods]
     columns = [Column(label(m), "%") for m in methods]
     columns += [Column(f"Ours \N{MINUS SIGN} {label(m)}", "points") for _, m in pairs]
@@ -145,7 +146,8 @@ def _panel(bench: BenchStudies, name: str, methods: list[str], title: str) -> Ta
     best = max(same_centre, key=lambda method: float(evidence.savings(method).mean()))
     rows = []
     for method in methods:
-        known = {c: paper("tab:panel-a", method, c) for c in ("saving", "coverage")}
+        row = "full" if method == PAPER_RECIPE else method
+        known = {c: paper("tab:panel-a", row, c) for c in ("saving", "coverage")}
         saving = saving_cell(evidence, method, known["saving"])
         saving = Cell(saving.ours, saving.paper, best=method == best)
         if method == "constant":
@@ -169,15 +171,15 @@ def _panel(bench: BenchStudies, name: str, methods: list[str], title: str) -> Ta
 
 def _methods(main: Evidence) -> list[str]:
     """Every baseline that a scene has, and users' maps that all scenes with those have."""
-    known = main.somewhere("constant", *BASELINES, UNLEARNED)
-    ours = main.somewhere("full", *BY_PHOTOS, "oracle")
+    known = main.somewhere("constant", *BASELINES, ANY_RIDGE, UNLEARNED)
+    ours = main.somewhere(*OURS, *BY_PHOTOS, "oracle")
     matched = main.having(*known, *ours).studies
     own = set.intersection(*(set(study.maps) for study in matched)) - {
         *BASELINES,
         HOLES,
         FULL_ENSEMBLE,
     }
-    mine = sorted(m for m in own if not m.endswith("-pv") and not m.startswith("gavis-"))
+    mine = sorted(m for m in own if not m.endswith("-pv") and not m.startswith(("gavis-", "gsu@")))
     return [*known, *main.somewhere(*mine), *ours]
 
 
