@@ -82,7 +82,8 @@ def made_fitted(photos, *, steps: int, long_side: int | None = None) -> Fitted:
     fit = fit_field(model, scene.training, FieldConfig(max_steps=steps))
     observed = fitted_scene(model, fit, scene.training.cameras, scene.extent, (0.0, 0.0, 0.0))
     members = [made_model(made_truth(), seed) for seed in range(3)]
-    return Fitted(observed, scene.training, Members(members, long_side=long_side))
+    small, full = Members(members, long_side=long_side), Members(members)
+    return Fitted(observed, scene.training, small, full)
 
 
 def certify_scene(

@@ -11,7 +11,7 @@ import pytest
 from made_studies import MadeScene
 
 from splatcert_bench.statistics.audit import audit, low_order_statistic, low_rank
-from splatcert_bench.statistics.evidence import MissingError
+from splatcert_bench.statistics.choices import MissingError
 from splatcert_bench.studies.collection import BenchStudies
 
 

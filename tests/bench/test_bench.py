@@ -15,12 +15,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from splatcert.capture import Capture
 from splatcert.certificate.store import VIEWS
 from splatcert.cli import main
-from splatcert.difficulty.factor import LAMBDA_GRID, unit_of, view_factor
+from splatcert.config import CertifyConfig
+from splatcert.difficulty.factor import LAMBDA_GRID
+from splatcert.difficulty.guided.guide import load_guide
 from splatcert.difficulty.views_file import SceneViews
+from splatcert.pipeline import certify
+from splatcert.scales.guided import GuidedScale
+from splatcert.splats.files import load_splats
+from splatcert_bench.run.layout import Bench, Model
+from splatcert_bench.run.profiles import read_config
 from splatcert_bench.studies.study import SHAPE
-from splatcert_bench.studies.study_file import load_study
+from splatcert_bench.studies.study_file import load_guided, load_study
 from waiting import PATIENCE, until
 
 MAY_DIFFER = ("time", "results.md")
@@ -70,6 +78,8 @@ def test_smoke_gives_studies_predictors_and_tables(whole):
     assert study.predictions["strict"].sources == ("made-3",)
     raw = {pool: one.raw for pool, one in study.predictions.items()}
     assert not np.array_equal(raw["one-model"], raw["out-of-fold"])
+    recipe = json.loads((whole / "pools/paper/made-1.json").read_text())["card"]
+    assert (recipe["views"], recipe["penalty"], recipe["prior"]) == ("training", "rank", "flat")
     assert study.facts["labels.before"] == 0 and study.facts["labels.after"] == len(study)
     assert study.facts["packing.maps"] == 0 and study.facts["packing.features"] == 0
     assert not any(name.startswith(("latency", "seconds")) for name in study.facts)
@@ -89,11 +99,31 @@ def test_what_is_deployed_agrees_with_the_identities(whole):
     """R_v(a b~) = a*_v / a_v and mean(a b~) = a_v, measured on maps."""
     for path in sorted((whole / "studies").glob("*-model.npz")):
         study = load_study(path)
-        for one in study.predictions.values():
-            factor = view_factor(one.raw, unit_of(one.raw), one.lambda_a)
-            shape = study.map(SHAPE).scores[:, :, LAMBDA_GRID.index(one.lambda_b)]
-            assert np.allclose(one.scores, shape / factor[:, None], rtol=1.1e-6)
-            assert np.allclose(one.means, factor, rtol=1.1e-6)
+        for pool, one in study.predictions.items():
+            shape = SHAPE if "@" not in pool else pool.replace("pool", "gsu") + "-pv"
+            needed = study.map(shape).scores[:, :, LAMBDA_GRID.index(one.lambda_b)]
+            assert np.allclose(one.scores, needed / one.factors[:, None], rtol=1.1e-6)
+            assert np.allclose(one.means, one.factors, rtol=1.1e-6)
+
+
+def test_the_guided_scale_is_the_one_that_certify_deploys(config, whole):
+    """With the guide that was learned without the target, around either centre."""
+    guide = load_guide(whole / "pools" / "strict" / "made-2.guide.json")
+    assert [row["scene"] for row in guide.card["scenes"]] == ["made-3"]
+    bench = Bench(read_config(config), whole, config.parent, config)
+    model = Model(bench, "made-2", "fastgs")
+    splats = load_splats(model.run / "splats.ply")
+    stored = load_guided(whole / "studies" / "made-2-fastgs-model.guided.npz")
+    for method, center in (("guided", "render"), ("corrected", "corrected")):
+        found = certify(
+            Capture(scene=bench.load("made-2"), splats=splats, unseen_by="model"),
+            scale=GuidedScale(guide, center),
+            config=CertifyConfig(field=bench.config.field, splits=1),
+            remember=False,
+        ).record.calibration
+        ours = stored[f"{method} strict"]
+        assert ours.sources == ("made-3",)
+        assert [view.score for view in found] == ours.scores[:, 1].tolist()
 
 
 def test_a_finished_bench_does_nothing_again(config, whole, capsys):

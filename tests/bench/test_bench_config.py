@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from splatcert.config import TrainConfig
 from splatcert_bench.run.profiles import PROFILES, read_config
 from splatcert_bench.run.settings import BenchConfig, BenchError
 
@@ -54,8 +55,9 @@ def test_pools_leave_out_the_target_and_its_family(tmp_path):
 
 def test_profiles_are_what_the_documentation_says():
     cpu, paper = PROFILES["cpu"], PROFILES["paper"]
-    assert (cpu.capture.resolution, cpu.train.iterations, cpu.members.count) == (640, 7_000, 5)
-    assert (cpu.members.resolution, cpu.members.iterations) == (320, 3_000)
+    assert cpu.train == TrainConfig() and (cpu.capture.resolution, cpu.members.count) == (640, 5)
+    assert (cpu.members.resolution, cpu.members.iterations) == (320, 2_100)
+    assert not cpu.members.coarse_to_fine and paper.train.recipe == "published"
     assert (paper.train.iterations, paper.members.count) == (30_000, 10)
     assert paper.member_is_main() and not cpu.member_is_main()
     assert (cpu.evaluate.splits, cpu.evaluate.native_splits, cpu.evaluate.bootstrap) == (
@@ -81,6 +83,14 @@ def test_profiles_are_what_the_documentation_says():
             'profile = "smoke"\n[[pool]]\nname = "p"\nsources = ["x"]',
             "which is not a scene of this bench",
         ),
+        (
+            'profile = "smoke"\n[[scene]]\nname = "a"\nfamily = "f"\nmade = 1\nfull_members = 1',
+            "full_members must be 0 .none. or at least 2",
+        ),
+        (
+            'profile = "paper"\n[[scene]]\nname = "a"\nfamily = "f"\nmade = 1\nfull_members = 2',
+            "full_members adds nothing",
+        ),
         ("profile = ", "not valid TOML"),
     ],
 )
@@ -99,6 +109,10 @@ def test_the_file_of_the_real_captures_names_ten_scenes_and_no_machine():
     config = read_config(path)
     assert len(config.scene) == 10 and config.profile == "cpu"
     assert not any(Path(entry.path or "/").is_absolute() for entry in config.scene)
+    full = {entry.name for entry in config.scene if entry.full_members == 10}
+    assert full == {"truck", "garden", "playroom"}
+    vanilla = {entry.name for entry in config.scene if "vanilla" in entry.densities}
+    assert vanilla == {"truck", "bicycle", "playroom"}
     assert set(config.pools()["strict"]["garden"]) == {"truck", "train", "drjohnson", "playroom"}
 
 

@@ -12,8 +12,9 @@ from made_studies import BETAS, MadeScene
 
 from splatcert.conformal.calibrate import view_scores
 from splatcert.difficulty.factor import shape
-from splatcert_bench.statistics.compared_scales import Scale, view_factors
-from splatcert_bench.statistics.evidence import At, MissingError, Protocol, choose, evaluate
+from splatcert_bench.statistics.choices import MissingError, Protocol, choose, evaluate
+from splatcert_bench.statistics.compared_scales import Scale, batch_factors
+from splatcert_bench.statistics.evidence import At
 from splatcert_bench.studies.collection import BenchStudies
 from splatcert_bench.tables.factors import ablation
 
@@ -46,8 +47,8 @@ def test_full_scale_is_factor_times_shape(made, bench):
     main, scene = bench.main, made["truck"]
     study = main.sources["truck"]
     prediction = study.prediction("pool")
-    factors = view_factors(prediction)
-    assert factors.mean() == pytest.approx(1)
+    factors = prediction.factors
+    assert batch_factors(prediction).mean() == pytest.approx(1)
     direct = np.array(
         [
             view_scores(r, a * shape(u, prediction.lambda_b), BETAS)[1]
@@ -77,7 +78,7 @@ def test_choice_is_the_least_mean_width_of_the_pool():
     studies = [MadeScene(scene).study() for scene in ("bicycle", "garden")]
     chosen = choose(studies, ["gsu"], Protocol())
     from splatcert.difficulty.factor import LAMBDA_GRID
-    from splatcert_bench.statistics.evidence import pool_width
+    from splatcert_bench.statistics.choices import pool_width
 
     widths = [pool_width(studies, "gsu", weight, Protocol()) for weight in LAMBDA_GRID]
     assert widths[0] == 1.0
@@ -140,3 +141,30 @@ def test_wide_holes_have_a_row_in_the_ablation_where_their_map_is(made, bench):
     )
     rows = {row.label: row.cells[0] for row in ablation(BenchStudies(studies)).rows}
     assert rows["Ours with wide holes, a × b̃"].ours == rows["Ours, a × b̃"].ours
+
+
+def test_ridge_and_form_are_chosen_where_the_target_has_no_part(made):
+    """Other scores of the target, the same choice; a narrower predictor on sources is taken."""
+    studies = [scene.study() for scene in made.values()]
+    target = studies[0]
+    chosen = BenchStudies(tuple(studies)).main.form(target)
+    spoilt = {
+        name: dataclasses.replace(stored, scores=stored.scores[::-1] ** 3)
+        for name, stored in target.maps.items()
+    }
+    other = dataclasses.replace(target, maps=spoilt)
+    assert BenchStudies((other, *studies[1:])).main.form(other) == chosen
+    learned = dataclasses.replace(target.predictions["pool@0.01"], width=0.1)
+    other = dataclasses.replace(target, predictions={**target.predictions, "pool@0.01": learned})
+    main = BenchStudies((other, *studies[1:])).main
+    form = main.form(other)
+    assert (form.field, form.product, form.width) == ("gsu@0.01", None, 0.1)
+    expected = other.map("gsu@0.01-pv").scores[:, 1, 2] / learned.factors
+    np.testing.assert_array_equal(main.scale("nested", other).scores, expected)
+
+
+def test_the_field_of_any_ridge_is_chosen_on_sources(bench):
+    study = bench.main.studies[0]
+    assert bench.main.choice("gsu-any-ridge", study).map in ("gsu", "gsu@0.01")
+    plain = dataclasses.replace(study, maps={name: study.maps[name] for name in ("gsu", "gsu-pv")})
+    assert not bench.main.can("gsu-any-ridge", plain) and not bench.main.can("nested", plain)

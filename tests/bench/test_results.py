@@ -19,8 +19,8 @@ from splatcert_bench.site.charts import CHARTS
 from splatcert_bench.site.page import SECTIONS, results_page
 from splatcert_bench.site.panels import PANELS
 from splatcert_bench.site.results import read_json, read_times, write_results
-from splatcert_bench.statistics.evidence import Protocol
-from splatcert_bench.studies.study_file import save_study
+from splatcert_bench.statistics.choices import Protocol
+from splatcert_bench.studies.study_file import save_guided, save_study
 from splatcert_bench.tables.registry import TABLES, TIMES
 from splatcert_bench.tables.table import table_from_plain
 
@@ -62,6 +62,7 @@ def folder(material, tmp_path_factory):
         facts = {n: v for n, v in study.facts.items() if not n.startswith(("latency", "seconds"))}
         kept = dataclasses.replace(study, facts=facts)
         save_study(kept, out / "studies" / f"{study.key}.npz")
+        save_guided(study.guided, out / "studies" / f"{study.key}.guided.npz")
     for key, counts in ratios.items():
         counts.save(out / "studies" / f"{key}.ratios.npz")
     for at, picture in enumerate(pictures):

@@ -12,7 +12,7 @@ from made_studies import MadeScene
 from splatcert.storage.whole import ArtefactError
 from splatcert_bench.studies.counts import BINS, EDGES, RatioCounts, ViewPicture, count_ratios
 from splatcert_bench.studies.study import SHAPE, StudyError
-from splatcert_bench.studies.study_file import load_study, save_study
+from splatcert_bench.studies.study_file import load_guided, load_study, save_guided, save_study
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,10 @@ def assert_same(left, right):
 
 def test_what_is_saved_is_what_is_loaded(made, tmp_path):
     save_study(made.study(), tmp_path / "study.npz")
-    assert_same(made.study(), load_study(tmp_path / "study.npz"))
+    stored = dataclasses.replace(load_study(tmp_path / "study.npz"), guided=made.study().guided)
+    assert_same(made.study(), stored)
+    save_guided(made.study().guided, tmp_path / "guided.npz")
+    assert_same(dict(made.study().guided), load_guided(tmp_path / "guided.npz"))
     made.ratios().save(tmp_path / "ratios.npz")
     assert_same(made.ratios(), RatioCounts.load(tmp_path / "ratios.npz"))
     picture = made.picture(2)

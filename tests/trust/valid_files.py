@@ -43,7 +43,7 @@ from splatcert.storage.png import to_pixels  # noqa: E402
 from splatcert.storage.whole import file_hash  # noqa: E402
 from splatcert.training.run import TrainingRun  # noqa: E402
 from splatcert_bench.site.results import make_results, make_times, write_json  # noqa: E402
-from splatcert_bench.statistics.evidence import Protocol  # noqa: E402
+from splatcert_bench.statistics.choices import Protocol  # noqa: E402
 from splatcert_bench.studies.collection import BenchStudies  # noqa: E402
 from splatcert_bench.studies.study_file import save_study  # noqa: E402
 from splatcert_bench.synthetic.scenes import made_cameras, made_splats  # noqa: E402

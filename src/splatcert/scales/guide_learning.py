@@ -10,7 +10,7 @@ nearby training views are chosen by the width of calibrated boxes on captures le
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from fractions import Fraction
@@ -32,6 +32,7 @@ from splatcert.scales.guide_sources import GuideSource, GuideViews
 from splatcert.scales.guided_features import scale_map
 
 Array = NDArray[np.float64]
+Fit = Callable[[tuple[GuideSource, ...]], Guide]
 BETA = Fraction(1, 10)
 EVEN = 0.75
 """Weight of even coverage in the loss."""
@@ -47,11 +48,16 @@ USUAL = (1.5, 0.6)
 """Power and late for a single source, which cannot be left out."""
 
 
-def learn_guide(sources: Sequence[GuideSource]) -> Guide:
-    """The guide learned on all sources, with its card."""
-    tried = left_out(sources, fit_guide) if len(sources) > 1 else []
+def learn_guide(sources: Sequence[GuideSource], fit: Fit | None = None) -> Guide:
+    """The guide learned on all sources, with its card.
+
+    `fit` is `fit_guide`, perhaps one that remembers the guides it has made.
+    """
+    fit = fit or fit_guide
+    tried = left_out(sources, fit) if len(sources) > 1 else []
     power, late = choose_rule(tried) if tried else USUAL
-    return replace(fit_guide(sources), power=power, late=late, card=_card(sources, tried))
+    card = _card(sources, {one.source.name: one.saving(power, late) for one in tried})
+    return replace(fit(tuple(sources)), power=power, late=late, card=card)
 
 
 def fit_guide(sources: Sequence[GuideSource]) -> Guide:
@@ -143,9 +149,7 @@ class LeftOut:
         return saving(self.width(power, late), mean_width(flat, np.ones(len(flat))))
 
 
-def left_out(
-    sources: Sequence[GuideSource], fit: Callable[[tuple[GuideSource, ...]], Guide]
-) -> list[LeftOut]:
+def left_out(sources: Sequence[GuideSource], fit: Fit) -> list[LeftOut]:
     """Every source under the guide that `fit` makes of the others."""
     found = []
     for left in sources:
@@ -202,14 +206,13 @@ def _strength(views: Sequence[GuideViews]) -> float:
     return min(strength for strength, value in errors.items() if value <= limit)
 
 
-def _card(sources: Sequence[GuideSource], tried: Sequence[LeftOut]) -> dict[str, Any]:
+def _card(sources: Sequence[GuideSource], saved: Mapping[str, float]) -> dict[str, Any]:
     """Sources, and what each saves when it is left out."""
-    saved = {one.source.name: round(one.saving(*choose_rule(tried)), 4) for one in tried}
     rows = [
         {
             "scene": source.name,
             "views": len(source.learned.cameras),
-            "saving": saved.get(source.name),
+            "saving": round(saved[source.name], 4) if source.name in saved else None,
             "hashes": dict(sorted(source.marks.items())),
         }
         for source in sources

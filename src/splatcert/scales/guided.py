@@ -25,6 +25,7 @@ from splatcert.difficulty.guided.guide import Guide, shipped_guide
 from splatcert.difficulty.guided.rule import GuidedRule
 from splatcert.field.fitted_scene import FittedScene, Query
 from splatcert.progress import Progress, quiet
+from splatcert.raster.query_maps import QueryMaps
 from splatcert.raster.render import Backend
 from splatcert.scales.guided_features import log_scale, scale_map
 from splatcert.scales.scale import Array, Betas, Photos, Rule, Scale, Seen
@@ -67,8 +68,11 @@ class GuidedScale(Scale):
         if self.album is None:
             raise TypeError("a guided scale must be prepared with its photographs first")
         maps = render_maps(scene, camera, backend)
-        query = scene.described(camera, maps)
         found = self.album.ask(camera, maps.center.cpu(), maps.depth.cpu())
+        return self.judged(scene.described(camera, maps), maps, found)
+
+    def judged(self, query: Query, maps: QueryMaps, found: WitnessMaps) -> Query:
+        """A query with the scale and the centre that follow from what its witnesses say."""
         if not bool(found.count.any()):
             return replace(query, remark=NO_WITNESS)
         values, mean = scale_map(log_scale(maps.field.cpu(), found, self.guide))

@@ -59,6 +59,8 @@ class Fitted:
     """Views whose photos may be used."""
     members: Members | None = None
     """Members of an ensemble, if one was trained."""
+    full_members: Members | None = None
+    """Members of a second one, of the main model's own size and length."""
     backend: Backend = "cpu"
 
     @cached_property

@@ -41,14 +41,15 @@ class Ensemble:
 
     reading: ClassVar[Reading | None] = "gaussian"
 
-    def __init__(self, fitted: Fitted) -> None:
-        if fitted.members is None or len(fitted.members.splats) < FEWEST:
-            found = 0 if fitted.members is None else len(fitted.members.splats)
+    def __init__(self, fitted: Fitted, *, full: bool = False) -> None:
+        members = fitted.full_members if full else fitted.members
+        if members is None or len(members.splats) < FEWEST:
+            found = 0 if members is None else len(members.splats)
             raise EnsembleError(
                 f"an ensemble requires at least {FEWEST} members, got {found}.\n"
                 "  Train more, or leave the ensemble out of the methods."
             )
-        self._members, self._fitted = fitted.members, fitted
+        self._members, self._fitted = members, fitted
 
     def moments(self, camera: Camera) -> Moments:
         """Mean and deviation of all members' renders for a camera."""

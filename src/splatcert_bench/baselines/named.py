@@ -24,6 +24,7 @@ MAKERS: dict[str, Maker] = {
     "holes": WideHoles,
     **{f"gavis-{kappa}": partial(Visibility, kappa=kappa) for kappa in KAPPAS},
     "ensemble": Ensemble,
+    "ensemble-full": partial(Ensemble, full=True),
 }
 
 

@@ -14,39 +14,36 @@ from splatcert.storage.schema import read_json
 from splatcert_bench.run.fingerprint import read_stamp
 from splatcert_bench.run.layout import Bench, Model
 from splatcert_bench.site.results import write_results
-from splatcert_bench.statistics.evidence import Protocol
+from splatcert_bench.statistics.choices import Protocol
 from splatcert_bench.studies.batch import ENSEMBLE_MEAN, MODEL
-from splatcert_bench.studies.counts import RatioCounts, ViewPicture
-from splatcert_bench.studies.study_file import load_study
+from splatcert_bench.studies.collection import read_studies
 
 
 def evaluate(bench: Bench) -> None:
     """Write every table and figure that the studies allow."""
-    folder, settings = bench.out / "studies", bench.config.evaluate
-    studies, ratios, pictures = [], {}, []
-    for model in bench.models():
-        for centre in (MODEL, ENSEMBLE_MEAN):
-            key = model.study_key(centre)
-            if not (folder / f"{key}.npz").is_file():
-                continue
-            study = load_study(folder / f"{key}.npz")
-            studies.append(replace(study, facts={**study.facts, **costs(model)}))
-            ratios[key] = RatioCounts.load(folder / f"{key}.ratios.npz")
-        for path in sorted(folder.glob(f"{model.study_key(MODEL)}.*.picture.npz")):
-            pictures.append(ViewPicture.load(path))
+    settings = bench.config.evaluate
+    models = {
+        model.study_key(centre): model
+        for model in bench.models()
+        for centre in (MODEL, ENSEMBLE_MEAN)
+    }
+    protocol = Protocol(
+        splits=settings.splits,
+        native_splits=settings.native_splits,
+        seed=settings.seed,
+        resamples=settings.bootstrap,
+    )
+    stored = read_studies(bench.out / "studies", protocol, models)
+    costly = {study.key: costs(models[study.key]) for study in stored.studies}
+    studies = [replace(s, facts={**s.facts, **costly[s.key]}) for s in stored.studies]
     write_results(
         bench.out,
         studies,
-        ratios,
-        pictures,
+        stored.ratios,
+        stored.pictures,
         {"profile": bench.config.profile, "splatcert": __version__},
         machine(),
-        Protocol(
-            splits=settings.splits,
-            native_splits=settings.native_splits,
-            seed=settings.seed,
-            resamples=settings.bootstrap,
-        ),
+        protocol,
     )
 
 
@@ -55,9 +52,8 @@ def costs(model: Model) -> dict[str, float]:
     bench = model.bench
     facts: dict[str, float] = read_json(model.times, "table of times")
     facts["seconds.train"] = training_seconds(model.run)
-    if model.is_main and bench.config.members.count:
-        runs = [bench.member(model.scene, k) for k in range(bench.config.members.count)]
-        facts["seconds.members"] = sum(training_seconds(run) for run in runs)
+    for ensemble in bench.ensembles(model.scene) if model.is_main else ():
+        facts[f"seconds.{ensemble.kind}"] = sum(map(training_seconds, ensemble.runs))
     stamp = read_stamp(bench.out / "jobs", f"{model.label}/certify")
     if stamp is not None:
         facts["seconds.post"] = stamp.seconds

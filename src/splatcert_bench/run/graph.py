@@ -11,10 +11,12 @@ from typing import Any
 from splatcert.certificate.store import FIELD, MAIN, VIEWS
 from splatcert.storage.schema import to_plain
 from splatcert.storage.whole import file_hash
+from splatcert_bench.run.entries import ENSEMBLE
 from splatcert_bench.run.evaluation import evaluate
 from splatcert_bench.run.fingerprint import Task
+from splatcert_bench.run.guided_jobs import guide_tasks, guided_scores, guides_of
 from splatcert_bench.run.layout import Bench, Model
-from splatcert_bench.run.settings import OUT_OF_FOLD
+from splatcert_bench.run.settings import OUT_OF_FOLD, PAPER, at_ridge, ridge_of
 from splatcert_bench.run.stages import (
     certify_model,
     fold_targets,
@@ -23,7 +25,7 @@ from splatcert_bench.run.stages import (
     train_member,
     train_model,
 )
-from splatcert_bench.studies.batch import ENSEMBLE, ENSEMBLE_MEAN, MODEL
+from splatcert_bench.studies.batch import ENSEMBLE_MEAN, MODEL
 from splatcert_bench.studies.make_study import PICTURED, make_study
 from splatcert_bench.studies.predictions import add_predictions, learn_pool
 from splatcert_bench.synthetic.capture import capture_files, make_capture
@@ -37,11 +39,14 @@ def tasks_of(bench: Bench) -> list[Task]:
     models = bench.models()
     # Main models first: everything else depends on them, and they take longest.
     tasks += [_train(model) for model in models]
-    tasks += [_certify(model) for model in models]
+    tasks += [_certify(model, ridge) for model in models for ridge in model.ridges]
     for entry in bench.config.scene:
         tasks += _members(bench, entry.name)
     tasks += [_study(model) for model in models]
     tasks += [_learn(bench, pool) for pool in bench.config.pools()]
+    tasks += guide_tasks(bench)
+    for model in models:
+        tasks += guided_scores(model, _centres(model), _member_jobs(model))
     tasks += [_predict(model) for model in models]
     tasks += [_times(model) for model in models]
     tasks.append(_evaluate(bench))
@@ -96,37 +101,49 @@ def _train(model: Model) -> Task:
         function=train_model,
         arguments=(model,),
         settings=settings,
-        outputs=(model.run / "splats.ply", model.run / "train.json"),
+        outputs=_run_files(model.run),
         after=_after_capture(bench, model.scene),
     )
 
 
 def _members(bench: Bench, scene: str) -> list[Task]:
     """Members and fold models of a scene."""
-    settings = _capture_settings(bench, scene) | {"resolution": bench.member_side}
-    members = bench.config.members
-    first = 1 if bench.config.member_is_main() else 0
-    wanted = [("member", k, k, train_member) for k in range(first, members.count)]
-    seed = bench.config.train.seed
-    wanted += [("fold", k, seed, train_fold) for k in range(members.folds)]
-    tasks = []
-    for kind, index, its_seed, function in wanted:
-        run = bench.member(scene, index) if kind == "member" else bench.fold(scene, index)
-        own = settings | {"train": to_plain(bench.member_config(its_seed))}
+    settings, tasks = _capture_settings(bench, scene), []
+    for ensemble in bench.ensembles(scene):
+        for index in ensemble.trained:
+            tasks.append(
+                Task(
+                    name=ensemble.job(index),
+                    stage="member" if ensemble.kind == ENSEMBLE else "full-member",
+                    function=train_member,
+                    arguments=(ensemble, index),
+                    settings=settings
+                    | {"resolution": ensemble.side, "train": to_plain(ensemble.config(index))},
+                    outputs=_run_files(ensemble.run(index)),
+                    after=_after_capture(bench, scene),
+                )
+            )
+    folds = bench.config.members.folds
+    trained = to_plain(bench.member_config(bench.config.train.seed))
+    for index in range(folds):
+        run = bench.fold(scene, index)
+        own = {"resolution": bench.member_side, "train": trained, "fold": [index, folds]}
         tasks.append(
             Task(
                 name=f"{scene}/{run.name}",
-                stage=kind,
-                function=function,
+                stage="fold",
+                function=train_fold,
                 arguments=(bench, scene, index),
-                settings=own if kind == "member" else own | {"fold": [index, members.folds]},
-                outputs=(run / "splats.ply", run / "train.json"),
+                settings=settings | own,
+                outputs=_run_files(run),
                 after=_after_capture(bench, scene),
             )
         )
-    if members.folds:
-        tasks.append(_fold_targets(bench, scene))
-    return tasks
+    return [*tasks, _fold_targets(bench, scene)] if folds else tasks
+
+
+def _run_files(run: Path) -> tuple[Path, ...]:
+    return (run / "splats.ply", run / "train.json")
 
 
 def _fold_targets(bench: Bench, scene: str) -> Task:
@@ -143,32 +160,36 @@ def _fold_targets(bench: Bench, scene: str) -> Task:
     )
 
 
-def _certify(model: Model) -> Task:
+def _certify(model: Model, ridge: float | None) -> Task:
     config = model.bench.config
+    folder = model.certificate_at(ridge)
     return Task(
-        name=f"{model.label}/certify",
+        name=f"{model.label}/{folder.name.replace('certificate', 'certify')}",
         stage="certify",
         function=certify_model,
-        arguments=(model,),
+        arguments=(model, ridge),
         settings={
             "field": to_plain(config.field),
             "background": list(config.train.background),
             "backend": config.backend,
             "splits": config.evaluate.splits,
+            **({} if ridge is None else {"ridge": ridge}),
         },
-        outputs=tuple(model.certificate / name for name in (MAIN, FIELD, VIEWS)),
+        outputs=tuple(folder / name for name in (MAIN, FIELD, VIEWS)),
         after=(f"{model.label}/train",),
     )
 
 
+def _certify_jobs(model: Model) -> tuple[str, ...]:
+    return tuple(_certify(model, ridge).name for ridge in model.ridges)
+
+
 def _member_jobs(model: Model) -> tuple[str, ...]:
-    """Jobs that train the ensemble of a model."""
+    """Jobs that train the ensembles of a model."""
     if not model.is_main:
         return ()
-    bench = model.bench
-    first = 1 if bench.config.member_is_main() else 0
-    names = [bench.member(model.scene, k).name for k in range(first, bench.config.members.count)]
-    return tuple(f"{model.scene}/{name}" for name in names)
+    ensembles = model.bench.ensembles(model.scene)
+    return tuple(one.job(index) for one in ensembles for index in one.trained)
 
 
 def _centres(model: Model) -> list[str]:
@@ -199,17 +220,20 @@ def _study(model: Model) -> Task:
             "timed_views": config.study.timed_views,
             "profile": config.profile,
             "family": model.bench.entry(model.scene).family,
-            "members": [config.members.count, model.bench.member_side, config.members.iterations],
+            "members": [[one.kind, one.count] for one in model.bench.ensembles(model.scene)],
         },
         outputs=tuple(model.raw_study / name for name in _study_files(model)),
-        after=(f"{model.label}/certify", *_member_jobs(model)),
+        after=(*_certify_jobs(model), *_member_jobs(model)),
     )
 
 
 def _learn(bench: Bench, pool: str) -> Task:
     targets = bench.config.pools()[pool]
     sources = sorted({scene for names in targets.values() for scene in names})
-    waits = "fold-targets" if pool == OUT_OF_FOLD else "certify"
+    ridge = ridge_of(pool)
+    waits = "certify" if ridge is None else at_ridge("certify", ridge)
+    if pool in (OUT_OF_FOLD, PAPER):
+        waits = "fold-targets"
     return Task(
         name=f"learn/{pool}",
         stage="learn",
@@ -222,8 +246,7 @@ def _learn(bench: Bench, pool: str) -> Task:
 
 
 def _predict(model: Model) -> Task:
-    bench = model.bench
-    pools = [pool for pool, targets in bench.config.pools().items() if model.scene in targets]
+    bench, pools = model.bench, model.pools
     return Task(
         name=f"{model.label}/predict",
         stage="predict",
@@ -244,12 +267,14 @@ def _times(model: Model) -> Task:
         arguments=(model,),
         settings={"timed_views": study.timed_views, "repeats": study.repeats},
         outputs=(model.times,),
-        after=(f"{model.label}/study",),
+        after=(f"{model.label}/study", *(f"guide/{pool}" for pool in guides_of(model))),
     )
 
 
 def _evaluate(bench: Bench) -> Task:
-    labels = [model.label for model in bench.models()]
+    models = bench.models()
+    jobs = [f"{model.label}/{kind}" for model in models for kind in ("predict", "times")]
+    jobs += [f"{model.label}/guided" for model in models if guides_of(model)]
     return Task(
         name="evaluate",
         stage="evaluate",
@@ -257,5 +282,5 @@ def _evaluate(bench: Bench) -> Task:
         arguments=(bench,),
         settings={"evaluate": to_plain(bench.config.evaluate), "profile": bench.config.profile},
         outputs=(bench.out / "results.json",),
-        after=tuple(f"{label}/{kind}" for label in labels for kind in ("predict", "times")),
+        after=tuple(jobs),
     )

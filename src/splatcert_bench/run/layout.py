@@ -5,9 +5,11 @@ OUT/bench.json                  the settings, with nothing left open
 OUT/scenes/NAME/capture         photographs of a synthetic scene
 OUT/scenes/NAME/DENSITY/        a model's run, its certificate, its study before predictors
 OUT/scenes/NAME/member_NN       runs of the ensemble
+OUT/scenes/NAME/full_NN         runs of a second ensemble, of the main model's size and length
 OUT/scenes/NAME/fold_NN         runs of the fold models
-OUT/pools/POOL/TARGET.json      predictors
-OUT/studies/KEY.npz             complete studies, from which tables are computed
+OUT/pools/POOL/TARGET.json      predictors, and guides as TARGET.guide.json
+OUT/studies/KEY.npz             complete studies, from which tables are computed; guided
+                                scales, ratios and pictures beside them
 OUT/results.json, tables ...    results
 OUT/jobs/NAME.json              records of finished jobs
 """
@@ -22,7 +24,15 @@ from splatcert.config import TrainConfig
 from splatcert.scene.load import load_scene
 from splatcert.scene.scene import Scene
 from splatcert.storage.schema import read_json
-from splatcert_bench.run.settings import BenchConfig, BenchError, Density, SceneEntry
+from splatcert_bench.run.entries import (
+    ENSEMBLE,
+    FULL_ENSEMBLE,
+    BenchError,
+    Density,
+    EnsembleKind,
+    SceneEntry,
+)
+from splatcert_bench.run.settings import BenchConfig, ridge_of
 
 SHOWN = 3
 """Entries that a message lists, to stay within five lines."""
@@ -89,11 +99,10 @@ class Bench:
             seed=seed,
         )
 
-    def member(self, scene: str, index: int) -> Path:
-        """Run folder of an ensemble member; the main model's own if it is one of them."""
-        if index == 0 and self.config.member_is_main():
-            return Model(self, scene, self.config.train.density).run
-        return self.folder(scene) / f"member_{index:02d}"
+    def ensembles(self, scene: str) -> list[EnsembleRuns]:
+        """The ensembles of a scene's main model."""
+        kinds: tuple[EnsembleKind, ...] = (ENSEMBLE, FULL_ENSEMBLE)
+        return [one for kind in kinds if (one := EnsembleRuns(self, scene, kind)).count]
 
     def fold(self, scene: str, index: int) -> Path:
         """Run folder of a fold model."""
@@ -102,6 +111,10 @@ class Bench:
     def predictor(self, pool: str, target: str) -> Path:
         """File of the predictor learned for a target scene."""
         return self.out / "pools" / pool / f"{target}.json"
+
+    def guide(self, pool: str, target: str) -> Path:
+        """File of the guide learned for a target scene."""
+        return self.out / "pools" / pool / f"{target}.guide.json"
 
 
 @dataclass(frozen=True)
@@ -154,6 +167,26 @@ class Model:
         """Field, support, descriptors and per-view numbers, as a certificate."""
         return self.folder / "certificate"
 
+    def certificate_at(self, ridge: float | None) -> Path:
+        """The same with another ridge of the field."""
+        return self.certificate if ridge is None else self.folder / f"certificate@{ridge:g}"
+
+    @property
+    def ridges(self) -> tuple[float | None, ...]:
+        """Ridges of its fields, the one of `[field]` first; further ones for main models only."""
+        return (None, *(self.bench.config.study.ridges if self.is_main else ()))
+
+    @property
+    def pools(self) -> list[str]:
+        """The pools with a predictor for it."""
+        rows = self.bench.config.pools()
+        return [p for p in rows if self.scene in rows[p] and ridge_of(p) in self.ridges]
+
+    @property
+    def guide_source(self) -> Path:
+        """Pixels that guides of other scenes learn from."""
+        return self.folder / "guide-source.npz"
+
     @property
     def raw_study(self) -> Path:
         """Folder of studies without predictions."""
@@ -172,6 +205,63 @@ class Model:
     def study_key(self, centre: str) -> str:
         """Name of a study."""
         return f"{self.scene}-{self.density}-{centre}"
+
+
+@dataclass(frozen=True)
+class EnsembleRuns:
+    """The models of an ensemble: their runs, and how they are trained."""
+
+    bench: Bench
+    scene: str
+    kind: EnsembleKind
+
+    @property
+    def count(self) -> int:
+        """Number of members."""
+        entry, config = self.bench.entry(self.scene), self.bench.config
+        return config.members.count if self.kind == ENSEMBLE else entry.full_members
+
+    @property
+    def has_main(self) -> bool:
+        """Whether the main model is the first member, because all are like it."""
+        return self.kind == FULL_ENSEMBLE or self.bench.config.member_is_main()
+
+    @property
+    def side(self) -> int:
+        """Longest side of the members' photographs; 0 means full size."""
+        return self.bench.config.capture.resolution if self.has_main else self.bench.member_side
+
+    def load(self) -> Scene:
+        """The scene at the members' resolution."""
+        return self.bench.load(self.scene, members=not self.has_main)
+
+    def run(self, index: int) -> Path:
+        """Run folder of a member."""
+        if index == 0 and self.has_main:
+            return Model(self.bench, self.scene, self.bench.config.train.density).run
+        stem = "member" if self.kind == ENSEMBLE else "full"
+        return self.bench.folder(self.scene) / f"{stem}_{index:02d}"
+
+    @property
+    def runs(self) -> list[Path]:
+        """Run folders of all members."""
+        return [self.run(index) for index in range(self.count)]
+
+    @property
+    def trained(self) -> range:
+        """Members that have a job of their own."""
+        return range(1 if self.has_main else 0, self.count)
+
+    def job(self, index: int) -> str:
+        """Name of the job that trains a member."""
+        return f"{self.scene}/{self.run(index).name}"
+
+    def config(self, index: int) -> TrainConfig:
+        """How a member is trained; its seed is its own."""
+        seed = self.bench.config.train.seed + index
+        if self.kind == FULL_ENSEMBLE:
+            return replace(self.bench.config.train, seed=seed)
+        return self.bench.member_config(seed)
 
 
 def refuse_missing(bench: Bench) -> None:

@@ -9,18 +9,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from splatcert.config import FieldConfig, LearnConfig
+from splatcert.config import FieldConfig, LearnConfig, TrainConfig
 from splatcert.storage.schema import PlainError, from_plain, to_plain
 from splatcert.storage.whole import require_regular_file
+from splatcert_bench.run.entries import BenchError, PoolEntry, SceneEntry
 from splatcert_bench.run.settings import (
-    PUBLISHED,
     BenchConfig,
-    BenchError,
     CaptureSettings,
     EvaluateSettings,
     MemberSettings,
-    PoolEntry,
-    SceneEntry,
     StudySettings,
 )
 
@@ -31,9 +28,9 @@ else:  # the same parser, before it entered the standard library
 MAX_BYTES = 1 << 20
 MOST_DOTS = 1_000
 MADE_SCENES = (
-    SceneEntry(name="made-1", family="one", made=1, densities=("vanilla",)),
+    SceneEntry(name="made-1", family="one", made=1, densities=("vanilla",), full_members=2),
     SceneEntry(name="made-2", family="one", made=2),
-    SceneEntry(name="made-3", family="two", made=3),
+    SceneEntry(name="made-3", family="two", made=3, full_members=2),
 )
 """Scenes of the smoke profile. Default if the file lists none."""
 PROFILES: dict[str, BenchConfig] = {
@@ -41,24 +38,23 @@ PROFILES: dict[str, BenchConfig] = {
         profile="smoke",
         scene=MADE_SCENES,
         capture=CaptureSettings(resolution=0, holdout=3),
-        train=dataclasses.replace(PUBLISHED, iterations=150, sh_degree=1, max_gaussians=1_200),
+        train=TrainConfig(iterations=150, sh_degree=1, max_gaussians=1_200),
         members=MemberSettings(count=2, resolution=32, iterations=60, folds=2),
         field=FieldConfig(max_steps=4),
         learn=LearnConfig(splits=20),
-        study=StudySettings(timed_views=1, repeats=1),
+        study=StudySettings(ridges=(0.01,), timed_views=1, repeats=1),
         evaluate=EvaluateSettings(splits=20, native_splits=10, bootstrap=100),
     ),
     "cpu": BenchConfig(profile="cpu", scene=MADE_SCENES),
     "paper": BenchConfig(
         profile="paper",
-        scene=MADE_SCENES,
+        scene=MADE_SCENES[1:2],
         capture=CaptureSettings(resolution=1_600),
-        train=dataclasses.replace(PUBLISHED, iterations=30_000, max_gaussians=6_000_000),
+        train=TrainConfig(iterations=30_000, recipe="published", max_gaussians=6_000_000),
         members=MemberSettings(
             count=10,
             resolution=0,
             iterations=30_000,
-            coarse_to_fine=False,
             max_gaussians=0,
             folds=5,
         ),

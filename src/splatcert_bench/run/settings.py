@@ -6,7 +6,6 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from dataclasses import dataclass
-from typing import Literal
 
 from splatcert.camera import MAX_SIDE
 from splatcert.config import (
@@ -18,92 +17,33 @@ from splatcert.config import (
     TrainConfig,
 )
 from splatcert.conformal.levels import parse_level
-from splatcert.errors import InputError
 from splatcert.scales.scoring import BETAS
+from splatcert_bench.run.entries import (
+    BenchError,
+    Density,
+    PoolEntry,
+    SceneEntry,
+    require_ensemble,
+    require_range,
+)
 
-Density = Literal["fastgs", "vanilla"]
 MAIN_DENSITY: Density = "fastgs"
-ONE_MODEL, OUT_OF_FOLD = "one-model", "out-of-fold"
-"""Pools that compare two ways to compute the targets of source scenes."""
-PUBLISHED = TrainConfig(iterations=7_000, recipe="published")
-"""How the paper's models are trained."""
-FORBIDDEN = set('/\\:*?"<>|+') | {" "}
-"""Characters not allowed in a name, which becomes a folder; a + joins scene and rule."""
-RESERVED = "learn"
-LONGEST_NAME = 100
-LARGEST_ENSEMBLE = 100
+ONE_MODEL, OUT_OF_FOLD, PAPER = "one-model", "out-of-fold", "paper"
+"""Pools that exist with fold models: two ways to compute targets, and the paper's recipe."""
+FOLD_POOLS = (ONE_MODEL, OUT_OF_FOLD, PAPER)
 LARGEST_MADE = 4_096
 """Largest side of a synthetic photograph."""
 
 
-class BenchError(InputError):
-    """A bench whose settings or inputs cannot be used."""
+def at_ridge(pool: str, ridge: float) -> str:
+    """Name of a pool whose fields have another ridge."""
+    return f"{pool}@{ridge:g}"
 
 
-def _require_name(kind: str, name: str) -> None:
-    """Refuse names that cannot be folders, or that lead elsewhere."""
-    usual = name.isprintable() and not FORBIDDEN & set(name) and not name.startswith(".")
-    if not (0 < len(name) <= LONGEST_NAME and usual):
-        raise BenchError(
-            f"a {kind}'s name becomes a folder, and {name[:LONGEST_NAME]!r} cannot be one"
-        )
-
-
-def _require_range(name: str, value: int, least: int, most: int) -> None:
-    if not least <= value <= most:
-        raise BenchError(f"{name} must be {least} to {most}, got {value}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class SceneEntry:
-    """One [[scene]] of the file."""
-
-    name: str
-    family: str
-    """Scenes of one family are held out together by the strict pool."""
-    path: str | None = None
-    """Path of the capture, relative to the data folder."""
-    model: str | None = None
-    """A finished run of `splatcert train` to use instead of training, relative to the file."""
-    images: str | None = None
-    """Folder of photographs inside the capture, for example images_4."""
-    densities: tuple[Density, ...] = ()
-    """Further density rules to train and study this scene with, besides the main one."""
-    made: int | None = None
-    """Seed of a synthetic scene, used instead of a capture."""
-
-    def __post_init__(self) -> None:
-        _require_name("scene", self.name)
-        if self.name.partition(".")[0] == RESERVED:
-            raise BenchError(f"a scene cannot be called {self.name}: jobs of pools use that name")
-        for kind in ("family", "path", "model", "images"):
-            if not (getattr(self, kind) or "").isprintable():
-                raise BenchError(f"scene {self.name}: {kind} has control characters")
-        if len(set(self.densities)) < len(self.densities):
-            raise BenchError(f"scene {self.name}: densities names one rule twice")
-        if (self.path is None) == (self.made is None):
-            raise BenchError(f"scene {self.name}: give either path or made")
-        if self.made is not None:
-            _require_range("made", self.made, 0, LARGEST_SEED)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PoolEntry:
-    """Source scenes that a predictor is learned on, and the scenes it is tried on."""
-
-    name: str
-    sources: tuple[str, ...]
-    targets: tuple[str, ...] = ()
-    """Default: all scenes that are not sources. A target is never its own source."""
-    views: Literal["training", "held-out"] | None = None
-    """Source views to learn from. Default: as in `[learn]`."""
-    prior: Literal["magnitude", "flat"] | None = None
-    """The factor that learning starts from. Default: as in `[learn]`."""
-    penalty: Literal["width", "rank"] | None = None
-    """Criterion that chooses the ridge penalty. Default: as in `[learn]`."""
-
-    def __post_init__(self) -> None:
-        _require_name("pool", self.name)
+def ridge_of(pool: str) -> float | None:
+    """The ridge in the name of a pool; None for that of `[field]`."""
+    ridge = pool.partition("@")[2]
+    return float(ridge) if ridge else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,8 +56,8 @@ class CaptureSettings:
     """Hold out every n-th photograph, in order of name."""
 
     def __post_init__(self) -> None:
-        _require_range("capture.resolution", self.resolution, 0, MAX_SIDE)
-        _require_range("capture.holdout", self.holdout, 2, LARGEST_COUNT)
+        require_range("capture.resolution", self.resolution, 0, MAX_SIDE)
+        require_range("capture.holdout", self.holdout, 2, LARGEST_COUNT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,9 +68,9 @@ class MemberSettings:
     """Number of members; 0 means no ensemble."""
     resolution: int = 320
     """Longest side of their photographs; 0 means the main model's."""
-    iterations: int = 3_000
+    iterations: int = 2_100
     """Training steps of a member."""
-    coarse_to_fine: bool = True
+    coarse_to_fine: bool = False
     """Start with smaller photographs: a third of the time at a small loss of quality."""
     max_gaussians: int = 50_000
     """Largest number of Gaussians of a member; 0 means the main model's limit."""
@@ -138,13 +78,9 @@ class MemberSettings:
     """Number of fold models for the out-of-fold target, of the members' size; 0 means none."""
 
     def __post_init__(self) -> None:
-        _require_range("members.count", self.count, 0, LARGEST_ENSEMBLE)
-        if self.count == 1:
-            raise BenchError("members.count must be 0 (no ensemble) or at least 2, got 1")
-        _require_range("members.resolution", self.resolution, 0, MAX_SIDE)
-        _require_range("members.folds", self.folds, 0, LARGEST_ENSEMBLE)
-        if self.folds == 1:
-            raise BenchError("members.folds must be 0 (none) or at least 2, got 1")
+        require_ensemble("members.count", self.count)
+        require_range("members.resolution", self.resolution, 0, MAX_SIDE)
+        require_ensemble("members.folds", self.folds)
         if self.iterations < 1 or self.max_gaussians < 0:
             raise BenchError("members.iterations must be positive, members.max_gaussians 0 or more")
 
@@ -155,10 +91,15 @@ class StudySettings:
 
     methods: tuple[str, ...] = (
         *("gsu", "holes", "gavis-1", "gavis-4", "gavis-16", "gavis-64", "ensemble"),
+        "ensemble-full",
     )
     """Maps to compare; name one of your own as module:Class."""
     betas: tuple[str, ...] = ("1/20", "1/10", "1/5", "3/10", "2/5", "1/2")
     """Pixel levels beta at which scores are stored."""
+    ridges: tuple[float, ...] = (0.01, 0.1, 10.0)
+    """Further ridges of the residual field that source scenes choose from; none if empty."""
+    guided: bool = True
+    """Whether to learn guides and score the guided scale."""
     timed_views: int = 3
     """Number of held-out views whose latency is measured."""
     repeats: int = 7
@@ -169,8 +110,10 @@ class StudySettings:
             parse_level(beta, "beta")
         if "1/10" not in self.betas:
             raise BenchError("study.betas must contain 1/10, at which everything is compared")
-        _require_range("study.timed_views", self.timed_views, 1, LARGEST_COUNT)
-        _require_range("study.repeats", self.repeats, 1, LARGEST_COUNT)
+        if len({f"{r:g}" for r in self.ridges}) < len(self.ridges) or min((1.0, *self.ridges)) <= 0:
+            raise BenchError("study.ridges must be different positive numbers")
+        require_range("study.timed_views", self.timed_views, 1, LARGEST_COUNT)
+        require_range("study.repeats", self.repeats, 1, LARGEST_COUNT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,8 +131,8 @@ class EvaluateSettings:
 
     def __post_init__(self) -> None:
         for name in ("splits", "native_splits", "bootstrap"):
-            _require_range(f"evaluate.{name}", getattr(self, name), 1, LARGEST_COUNT)
-        _require_range("evaluate.seed", self.seed, 0, LARGEST_SEED)
+            require_range(f"evaluate.{name}", getattr(self, name), 1, LARGEST_COUNT)
+        require_range("evaluate.seed", self.seed, 0, LARGEST_SEED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,10 +145,10 @@ class MadeSettings:
     gaussians: int = 1_500
 
     def __post_init__(self) -> None:
-        _require_range("made.views", self.views, 2, 1_000)
-        _require_range("made.width", self.width, 1, LARGEST_MADE)
-        _require_range("made.height", self.height, 1, LARGEST_MADE)
-        _require_range("made.gaussians", self.gaussians, 1, LARGEST_COUNT)
+        require_range("made.views", self.views, 2, 1_000)
+        require_range("made.width", self.width, 1, LARGEST_MADE)
+        require_range("made.height", self.height, 1, LARGEST_MADE)
+        require_range("made.gaussians", self.gaussians, 1, LARGEST_COUNT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,7 +161,7 @@ class BenchConfig:
     backend: Backend = "cpu"
     """Renderer for everything except training, which always runs on the CPU."""
     capture: CaptureSettings = dataclasses.field(default_factory=CaptureSettings)
-    train: TrainConfig = PUBLISHED
+    train: TrainConfig = dataclasses.field(default_factory=TrainConfig)
     members: MemberSettings = dataclasses.field(default_factory=MemberSettings)
     field: FieldConfig = dataclasses.field(default_factory=FieldConfig)
     learn: LearnConfig = dataclasses.field(default_factory=LearnConfig)
@@ -241,6 +184,12 @@ class BenchConfig:
         if parse_level(self.learn.beta, "learn.beta") not in BETAS:
             listed = ", ".join(map(str, BETAS))
             raise BenchError(f"learn.beta must be one of {listed}, got {self.learn.beta}")
+        if any(entry.full_members for entry in self.scene) and self.member_is_main():
+            raise BenchError(
+                "full_members adds nothing: [members] already have the main model's size and length"
+            )
+        if self.field.ridge in self.study.ridges:
+            raise BenchError(f"study.ridges repeats field.ridge, {self.field.ridge:g}")
         known = {entry.name for entry in self.scene}
         for entry in self.pool:
             if unknown := [n for n in (*entry.sources, *entry.targets) if n not in known]:
@@ -254,7 +203,9 @@ class BenchConfig:
         Two pools always exist, unless the file redefines them: `pool` leaves out one scene at a
         time, `strict` the whole family of the target. With fold models, `one-model` and
         `out-of-fold` are `pool` learned from training views, with targets from the deployed
-        model and from models that have not seen the view. Targets without sources are dropped.
+        model and from models that have not seen the view; `paper` is the latter with penalties
+        chosen by rank. `pool@R` is `pool` on fields of ridge R. Targets without sources are
+        dropped.
         """
         family = {entry.name: entry.family for entry in self.scene}
         names = tuple(family)
@@ -266,19 +217,34 @@ class BenchConfig:
             targets = entry.targets or tuple(n for n in names if n not in entry.sources)
             found[entry.name] = {t: tuple(s for s in entry.sources if s != t) for t in targets}
         if self.members.folds:
-            found[ONE_MODEL] = found[OUT_OF_FOLD] = found["pool"]
+            found |= {pool: found["pool"] for pool in FOLD_POOLS if pool not in found}
+        found |= {at_ridge("pool", ridge): found["pool"] for ridge in self.study.ridges}
         chosen = {
             pool: {target: sources for target, sources in rows.items() if sources}
             for pool, rows in found.items()
         }
         return {pool: rows for pool, rows in chosen.items() if rows}
 
+    def guide_pools(self) -> dict[str, dict[str, tuple[str, ...]]]:
+        """The pools whose guides are learned: those that differ by their sources alone."""
+        if not self.study.guided:
+            return {}
+        return {
+            pool: rows
+            for pool, rows in self.pools().items()
+            if pool not in FOLD_POOLS
+            and ridge_of(pool) is None
+            and self.learning(pool) == self.learn
+        }
+
     def learning(self, pool: str) -> LearnConfig:
         """How the predictors of a pool are learned."""
         entry = next((entry for entry in self.pool if entry.name == pool), None)
         own = {name: getattr(entry, name, None) for name in ("views", "prior", "penalty")}
-        if pool in (ONE_MODEL, OUT_OF_FOLD):
+        if entry is None and pool in FOLD_POOLS:
             own["views"] = "training"
+        if entry is None and pool == PAPER:
+            own |= {"prior": "flat", "penalty": "rank"}
         return dataclasses.replace(self.learn, **{k: v for k, v in own.items() if v is not None})
 
     def member_is_main(self) -> bool:

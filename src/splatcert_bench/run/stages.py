@@ -27,11 +27,13 @@ from splatcert.splats.files import load_splats
 from splatcert.storage.schema import JsonError, read_json
 from splatcert.storage.whole import write_text_whole
 from splatcert.training.run import RunError, TrainingRun, request_of
-from splatcert_bench.run.layout import Bench, Model
-from splatcert_bench.run.settings import BenchError
+from splatcert_bench.run.entries import BenchError
+from splatcert_bench.run.guided_jobs import guides_of
+from splatcert_bench.run.layout import Bench, EnsembleRuns, Model
 from splatcert_bench.studies.batch import timed_cameras
 from splatcert_bench.studies.checks import measure_latency
-from splatcert_bench.studies.make_study import fitted_model
+from splatcert_bench.studies.make_study import fitted_model, members_of
+from splatcert_bench.studies.score_guided import guided_scales
 
 
 def train_model(model: Model) -> None:
@@ -67,10 +69,9 @@ def refuse_other_views(run: Path, scene: Scene, model: Model) -> None:
         )
 
 
-def train_member(bench: Bench, scene: str, index: int) -> None:
-    """Train a member of the ensemble; its seed is its index."""
-    loaded = bench.load(scene, members=True)
-    train(bench.member(scene, index), loaded, bench.member_config(index))
+def train_member(ensemble: EnsembleRuns, index: int) -> None:
+    """Train a member of an ensemble."""
+    train(ensemble.run(index), ensemble.load(), ensemble.config(index))
 
 
 def train_fold(bench: Bench, scene: str, index: int) -> None:
@@ -99,7 +100,7 @@ def train(folder: Path, scene: Scene, config: TrainConfig) -> None:
             run.train()
 
 
-def certify_model(model: Model) -> None:
+def certify_model(model: Model, ridge: float | None = None) -> None:
     """Certify a model without a predictor: field, support, descriptors, per-view numbers."""
     config = model.bench.config
     scene = model.bench.load(model.scene)
@@ -109,7 +110,9 @@ def certify_model(model: Model) -> None:
         unseen_by="model",
         background=config.train.background,
     )
-    asked = CertifyConfig(field=config.field, splits=config.evaluate.splits)
+    field = config.field if ridge is None else replace(config.field, ridge=ridge)
+    asked = CertifyConfig(field=field, splits=config.evaluate.splits)
+    folder = model.certificate_at(ridge)
     with catch_warnings():
         simplefilter("ignore", CalibrationTooSmall)  # nobody relies on this certificate
         certificate = certify(
@@ -117,10 +120,10 @@ def certify_model(model: Model) -> None:
             scale=PaperScale(holes="paper"),
             config=asked,
             backend=config.backend,
-            folder=model.certificate,
+            folder=folder,
             remember=False,
         )
-    certificate.save(model.certificate)
+    certificate.save(folder)
 
 
 def fold_targets(model: Model) -> None:
@@ -158,6 +161,9 @@ def time_model(model: Model) -> None:
     """Measure the latency of a query."""
     scene = model.bench.load(model.scene)
     _, fitted = fitted_model(model, scene)
+    fitted = replace(fitted, **members_of(model))
     study = model.bench.config.study
-    facts = measure_latency(fitted, timed_cameras(scene, study.timed_views), study.repeats)
+    known = guided_scales(model, fitted, scene.training) if guides_of(model) else {}
+    cameras = timed_cameras(scene, study.timed_views)
+    facts = measure_latency(fitted, cameras, study.repeats, next(iter(known.values()), None))
     write_text_whole(model.times, json.dumps(facts, indent=1) + "\n")

@@ -20,9 +20,12 @@ SECTIONS: Sequence[tuple[str, tuple[str, ...]]] = (
     ("Beyond the guarantee", ("shift", "flags", "tenths")),
     (
         "Width at matched coverage",
-        ("panel-a", "saving", "panel-a-all", "paired", "per-scene-main"),
+        ("panel-a", "saving", "panel-a-all", "paired", "paired-guided", "per-scene-main"),
     ),
-    ("What a scale is made of", ("ablation", "extremes", "ranking", "norm", "intervals")),
+    (
+        "What a scale is made of",
+        ("ablation", "pictures", "extremes", "ranking", "norm", "choices", "intervals"),
+    ),
     ("Transfer", ("transfer", "strict", "per-scene", "targets", "backbone", "centre")),
     ("Levels and labels", ("sensitivity", "calibration", "access")),
     ("Theory on real numbers", ("audit", "decomposition")),

@@ -13,7 +13,8 @@ from splatcert.conformal.calibrate import threshold_of
 from splatcert.conformal.splits import calibration_size, draw_splits
 from splatcert.difficulty.factor import shape, shrink
 from splatcert_bench.statistics import compared_scales as scales
-from splatcert_bench.statistics.evidence import Evidence, MissingError
+from splatcert_bench.statistics.choices import MissingError
+from splatcert_bench.statistics.evidence import Evidence
 from splatcert_bench.studies.collection import BenchStudies
 from splatcert_bench.studies.counts import ViewPicture
 from splatcert_bench.studies.study import Study
@@ -175,7 +176,7 @@ def _scale_map(evidence: Evidence, study: Study, picture: ViewPicture, method: s
     prediction = evidence.prediction(study)
     if method == "gsu":
         return shrink(field_map, study.map("gsu").unit, evidence.choice("gsu", study).weight)
-    factors = scales.view_factors(prediction) if method == "full" else np.ones(len(study))
+    factors = prediction.factors if method == "full" else np.ones(len(study))
     return factors[study.names.index(picture.name)] * shape(field_map, prediction.lambda_b)
 
 

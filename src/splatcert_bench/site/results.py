@@ -26,10 +26,12 @@ from splatcert_bench.site.charts import CHARTS, Chart
 from splatcert_bench.site.page import results_page
 from splatcert_bench.site.panels import PANELS, Panel
 from splatcert_bench.site.writers import latex_table, markdown_table
-from splatcert_bench.statistics.evidence import Protocol
+from splatcert_bench.statistics.choices import Protocol
+from splatcert_bench.statistics.evidence import NESTED
 from splatcert_bench.studies.collection import BenchStudies, read_studies, too_small
 from splatcert_bench.studies.counts import RatioCounts, ViewPicture
 from splatcert_bench.studies.study import Study
+from splatcert_bench.tables.cells import BASELINES, BY_PHOTOS
 from splatcert_bench.tables.registry import TABLES, TIMES
 from splatcert_bench.tables.table import Table, file_name, table_from_plain, table_to_plain
 
@@ -37,6 +39,8 @@ FORMAT, TIMES_FORMAT, VERSION = "splatcert results", "splatcert times", 1
 RESULTS, TIMES_FILE = "results.json", "times.json"
 MAX_BYTES = 1 << 28
 """Largest file of results that is read."""
+KEPT = ("constant", *BASELINES, "a", "shape", NESTED, "full", *BY_PHOTOS)
+"""Scales whose per-view numbers are published."""
 TIMED = ("latency.", "seconds.")
 """Facts that differ from run to run."""
 Made = TypeVar("Made", Table, Chart, Panel)
@@ -245,7 +249,7 @@ def _protocol(plain: Mapping[str, Any]) -> Protocol:
 def _plain_study(bench: BenchStudies, study: Study) -> dict[str, Any]:
     """The identity of a study, and the per-view numbers that the main tables use."""
     evidence = bench.evidence(study.backbone, study.centre)
-    methods = evidence.somewhere("constant", "gsu", "gavis", "ensemble", "a", "shape", "full")
+    methods = evidence.somewhere(*KEPT)
     scales = {m: evidence.scale(m, study) for m in methods if evidence.can(m, study)}
     values = {f"score {name}": scale.scores for name, scale in scales.items()}
     values |= {f"mean {name}": scale.means for name, scale in scales.items()}

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from splatcert.conformal.ranks import outer_rank
 from splatcert.conformal.splits import calibration_size, draw_splits, split_thresholds
 from splatcert_bench.statistics import compared_scales as scales
-from splatcert_bench.statistics.evidence import Evidence, MissingError
+from splatcert_bench.statistics.choices import MissingError
+from splatcert_bench.statistics.evidence import Evidence
 from splatcert_bench.studies.study import Study
 
 Array = NDArray[np.float64]
@@ -51,7 +52,7 @@ def audit(evidence: Evidence, study: Study) -> Audit:
         raise MissingError(f"scene {study.scene}: the deployed scale itself was not measured")
     splits = draw_splits(len(study), calibration_size(len(study)), protocol.splits, protocol.seed)
     shape = scales.map_scale(study, scales.SHAPE, prediction.lambda_b, protocol.beta)
-    oracle, factors = shape.scores, scales.view_factors(prediction)
+    oracle, factors = shape.scores, prediction.factors
     if not (oracle > 0).all():
         raise MissingError(f"scene {study.scene} has a view without error, so log a* is not finite")
 

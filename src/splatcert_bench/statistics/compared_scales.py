@@ -14,6 +14,10 @@ from splatcert_bench.studies.study import SHAPE, Prediction, Study
 
 Array = NDArray[np.float64]
 FLAT = Fraction(0)
+FIELD = "gsu"
+"""The residual field with the ridge of `[field]`; gsu@R has ridge R."""
+GUIDED, CORRECTED = "guided", "corrected"
+"""The guided scale around the render, and around the picture that its witnesses correct."""
 HOLES, WIDE_SHAPE = "holes", "holes-pv"
 """The shape of certificates whose holes are wide; SHAPE is the paper's."""
 
@@ -43,6 +47,12 @@ def factor_scale(
     return Scale(shape.scores / factors, shape.means * factors)
 
 
+def guided_scale(study: Study, method: str, pool: str, beta: Fraction) -> Scale:
+    """The guided scale with the guide of a pool, as it is deployed."""
+    stored = study.guided_scores(method, pool)
+    return Scale(stored.scores[:, study.beta_index(beta)], stored.means)
+
+
 def constant_scale(study: Study, beta: Fraction) -> Scale:
     """The constant scale, against which every saving is measured."""
     return map_scale(study, SHAPE, FLAT, beta)
@@ -58,11 +68,18 @@ def oracle_factors(study: Study, lambda_b: Fraction, beta: Fraction) -> Array:
     return map_scale(study, SHAPE, lambda_b, beta).scores
 
 
-def view_factors(prediction: Prediction) -> Array:
+def batch_factors(prediction: Prediction) -> Array:
     """a_v in the paper's unit: mean one over the whole query batch, [V]."""
     return view_factor(prediction.raw, unit_of(prediction.raw), prediction.lambda_a)
 
 
-def magnitudes(study: Study, weight: Fraction) -> Array:
-    """The magnitude of the raw field per view, without its shape, [V]."""
-    return view_factor(study.field_means, unit_of(study.field_means), weight)
+def magnitudes(study: Study, weight: Fraction, field: str = FIELD) -> Array:
+    """The magnitude of a raw field per view, without its shape, [V]."""
+    stored = study.map(field)
+    means = study.field_means if field == FIELD else stored.means * stored.unit
+    return view_factor(means, unit_of(means), weight)
+
+
+def shape_of(field: str) -> str:
+    """The map that is a field normalised within each view."""
+    return f"{field}-pv"

@@ -7,51 +7,42 @@ target's predictor, so no label of the target influences a choice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from splatcert.conformal.ranks import views_needed
-from splatcert.conformal.splits import (
-    SplitEstimate,
-    calibration_size,
-    draw_splits,
-    evaluate_splits,
-    saving,
-)
-from splatcert.difficulty.factor import LAMBDA_GRID
+from splatcert.conformal.splits import SplitEstimate, calibration_size, saving
 from splatcert.errors import InputError
 from splatcert_bench.statistics import compared_scales as scales
-from splatcert_bench.statistics.compared_scales import Scale
+from splatcert_bench.statistics.choices import (
+    Choice,
+    Form,
+    MissingError,
+    Protocol,
+    candidate,
+    choose,
+    choose_product,
+    evaluate,
+    fields_of,
+    variants,
+)
+from splatcert_bench.statistics.compared_scales import CORRECTED, GUIDED, Scale
 from splatcert_bench.studies.study import Prediction, Study
 
 Array = NDArray[np.float64]
-MAGNITUDE = "magnitude"
 UNLEARNED = "unlearned"
 """Magnitude and shape of the residual field, each with its own shrinkage: nothing is learned."""
+NESTED = "nested"
+"""Ours with the field's ridge and the form of the factor chosen on source scenes too."""
+PAPER_RECIPE = "paper"
+"""Ours with the predictor of the pool of this name, learned as in the paper."""
+BATCH = "batch"
+"""Ours in the paper's unit, mean one over the query batch."""
 WIDE = "wide"
 """Ours with wide holes, where a study has their map."""
-
-
-class MissingError(InputError):
-    """Studies that lack something a table requires; the message says what."""
-
-
-@dataclass(frozen=True)
-class Protocol:
-    """How scales are calibrated and compared."""
-
-    alpha: Fraction = Fraction(1, 10)
-    beta: Fraction = Fraction(1, 10)
-    splits: int = 200
-    native_splits: int = 100
-    """Number of splits for tab:validity."""
-    seed: int = 0
-    resamples: int = 10_000
 
 
 @dataclass(frozen=True)
@@ -64,16 +55,6 @@ class At:
 
 
 AS_PROTOCOL = At()
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A map and a shrinkage chosen on source scenes."""
-
-    map: str
-    weight: Fraction
-    width: float
-    """Width relative to the constant scale, averaged over scenes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,8 +113,17 @@ class Evidence:
         level = self.protocol.beta if beta is None else beta
         if method in FACTORED:
             return FACTORED[method](study, self.prediction(study), level)
-        if method == UNLEARNED:
-            return product(study, *self.shrinkages(study), level)
+        if method in (GUIDED, CORRECTED):
+            return scales.guided_scale(study, method, self.pool, level)
+        if method == PAPER_RECIPE:
+            return FACTORED["full"](study, study.prediction(PAPER_RECIPE), level)
+        if method in (UNLEARNED, NESTED):
+            form = self.unlearned(study) if method == UNLEARNED else self.form(study)
+            if form.product is not None:
+                return form.product.scale(study, level)
+            prediction = study.prediction(self._at(form.field))
+            shape, factors = scales.shape_of(form.field), prediction.factors
+            return scales.factor_scale(study, factors, prediction.lambda_b, level, shape)
         chosen = self.choice(method, study)
         return candidate(study, chosen.map, chosen.weight, level)
 
@@ -141,9 +131,25 @@ class Evidence:
         """The map and shrinkage chosen for a method on a target."""
         return choose(self.sources_of(study), variants(study, method), self.protocol)
 
-    def shrinkages(self, study: Study) -> tuple[Fraction, Fraction]:
-        """Shrinkages of magnitude and shape, chosen for a target without learning."""
-        return choose_product(tuple(self.sources_of(study)), self.protocol)
+    def unlearned(self, study: Study, field: str = scales.FIELD) -> Form:
+        """Magnitude and shape of a field with the shrinkages chosen for a target."""
+        return choose_product(tuple(self.sources_of(study)), self.protocol, field)
+
+    def form(self, study: Study) -> Form:
+        """Ridge of the field and form of the factor, chosen for a target on its sources.
+
+        A learned factor is judged on sources that its predictor was learned without, and none
+        of them has seen the target.
+        """
+        tried = []
+        for name in fields_of(study):
+            learned = study.prediction(self._at(name))
+            tried += [Form(name, None, learned.width), self.unlearned(study, name)]
+        return min(tried, key=lambda form: form.width)
+
+    def _at(self, field: str) -> str:
+        """The pool whose predictors belong to a field."""
+        return field.replace(scales.FIELD, self.pool, 1)
 
     def sources_of(self, study: Study) -> list[Study]:
         """The source scenes of a target that choices are made on."""
@@ -172,117 +178,20 @@ class Evidence:
 FACTORED: Mapping[str, Callable[[Study, Prediction, Fraction], Scale]] = {
     "constant": lambda study, _, beta: scales.constant_scale(study, beta),
     "a": lambda study, prediction, beta: scales.factor_scale(
-        study, scales.view_factors(prediction), scales.FLAT, beta
+        study, prediction.factors, scales.FLAT, beta
     ),
     "shape": lambda study, prediction, beta: scales.map_scale(
         study, scales.SHAPE, prediction.lambda_b, beta
     ),
     "full": lambda study, prediction, beta: scales.factor_scale(
-        study, scales.view_factors(prediction), prediction.lambda_b, beta
+        study, prediction.factors, prediction.lambda_b, beta
+    ),
+    BATCH: lambda study, prediction, beta: scales.factor_scale(
+        study, scales.batch_factors(prediction), prediction.lambda_b, beta
     ),
     WIDE: lambda study, prediction, beta: scales.factor_scale(
-        study, scales.view_factors(prediction), prediction.lambda_b, beta, scales.WIDE_SHAPE
+        study, prediction.factors, prediction.lambda_b, beta, scales.WIDE_SHAPE
     ),
     "oracle": lambda study, prediction, beta: scales.oracle_scale(study, prediction.lambda_b, beta),
 }
 """Scales built from a predictor's factor and shrinkages, by name."""
-
-
-def candidate(study: Study, name: str, weight: Fraction, beta: Fraction) -> Scale:
-    """A map, or the magnitude of the raw field alone, at one shrinkage."""
-    if name == MAGNITUDE:
-        factors = scales.magnitudes(study, weight)
-        return scales.factor_scale(study, factors, scales.FLAT, beta)
-    return scales.map_scale(study, name, weight, beta)
-
-
-def product(study: Study, lambda_a: Fraction, lambda_b: Fraction, beta: Fraction) -> Scale:
-    """The field's own magnitude on its shape."""
-    return scales.factor_scale(study, scales.magnitudes(study, lambda_a), lambda_b, beta)
-
-
-def evaluate(scale: Scale, protocol: Protocol, alpha: Fraction, calibration: int) -> SplitEstimate:
-    """A scale on the protocol's splits."""
-    if calibration < views_needed(alpha):
-        raise MissingError(f"{calibration} calibration views give no finite threshold at {alpha}")
-    splits = _splits(scale.scores.size, calibration, protocol.splits, protocol.seed)
-    return evaluate_splits(scale.scores, scale.means, alpha, splits)
-
-
-def choose(sources: Sequence[Study], names: Sequence[str], protocol: Protocol) -> Choice:
-    """The map and shrinkage with the least mean relative width on source scenes.
-
-    Every candidate is scored once on the whole pool, because a mean of per-scene minima could
-    fall between grid points. The rule here is the first minimum among the candidates, every map
-    at every shrinkage. `splatcert.difficulty.learn` chooses a predictor's shrinkages by another
-    rule: at each lambda_b the firmest ridge whose width is within 0.005 of the narrowest, then
-    the narrowest of those. Sharing one rule would change published tables.
-    """
-    known = [s for s in sources if all(name == MAGNITUDE or name in s.maps for name in names)]
-    if not known:
-        raise MissingError(f"no source scene has {' and '.join(names)} to choose a shrinkage on")
-    tried = [
-        Choice(name, weight, pool_width(known, name, weight, protocol))
-        for name in names
-        for weight in LAMBDA_GRID
-    ]
-    return min(tried, key=lambda choice: choice.width)
-
-
-@lru_cache(maxsize=256)
-def choose_product(sources: tuple[Study, ...], protocol: Protocol) -> tuple[Fraction, Fraction]:
-    """Shrinkages of magnitude and shape with the least mean relative width on source scenes."""
-    if not sources:
-        raise MissingError("there is no source scene to choose shrinkages on")
-
-    def width(pair: tuple[Fraction, Fraction]) -> float:
-        return float(np.mean([_product_width(study, *pair, protocol) for study in sources]))
-
-    return min(((a, b) for a in LAMBDA_GRID for b in LAMBDA_GRID), key=width)
-
-
-def pool_width(studies: Sequence[Study], name: str, weight: Fraction, protocol: Protocol) -> float:
-    """Mean over scenes of a map's width relative to the constant scale's."""
-    return float(np.mean([_relative_width(study, name, weight, protocol) for study in studies]))
-
-
-_splits = lru_cache(maxsize=64)(draw_splits)
-
-
-@lru_cache(maxsize=1 << 14)
-def _relative_width(study: Study, name: str, weight: Fraction, protocol: Protocol) -> float:
-    return _against_constant(study, candidate(study, name, weight, protocol.beta), protocol)
-
-
-@lru_cache(maxsize=1 << 14)
-def _product_width(
-    study: Study, lambda_a: Fraction, lambda_b: Fraction, protocol: Protocol
-) -> float:
-    return _against_constant(study, product(study, lambda_a, lambda_b, protocol.beta), protocol)
-
-
-def _against_constant(study: Study, scale: Scale, protocol: Protocol) -> float:
-    size = calibration_size(len(study))
-    forms = (scale, scales.constant_scale(study, protocol.beta))
-    widths = [evaluate(form, protocol, protocol.alpha, size).mean_width for form in forms]
-    return widths[0] / widths[1]
-
-
-def variants(study: Study, method: str) -> list[str]:
-    """The map of that name, or the maps that differ from it only by a parameter.
-
-    gavis-16 and gavis-64 are variants of gavis, gavis-64-pv is one of gavis-pv.
-    """
-    if method == MAGNITUDE or method in study.maps:
-        return [method]
-    stem, per_view = method.removesuffix("-pv"), method.endswith("-pv")
-    found = [
-        name
-        for name in sorted(study.maps)
-        if name.endswith("-pv") == per_view
-        and name.startswith(f"{stem}-")
-        and name.removesuffix("-pv").removeprefix(f"{stem}-").isdigit()
-    ]
-    if not found:
-        raise MissingError(f"scene {study.scene} has no map {method!r}")
-    return found

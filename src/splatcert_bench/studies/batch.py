@@ -25,10 +25,10 @@ from splatcert_bench.baselines.baseline import Baseline, Fitted, Reading
 from splatcert_bench.baselines.ensemble import Ensemble
 from splatcert_bench.baselines.gsu import ResidualMap
 from splatcert_bench.baselines.named import BaselineError
+from splatcert_bench.run.entries import ENSEMBLE
 
 FIELD = "gsu"
 """The residual field b, which our shape is computed from; every study has it."""
-ENSEMBLE = "ensemble"
 MODEL, ENSEMBLE_MEAN = "model", "ensemble-mean"
 """Centres of the boxes."""
 

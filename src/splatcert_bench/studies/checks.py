@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -15,10 +16,13 @@ from splatcert.difficulty.descriptor import EPSILON0
 from splatcert.raster.query_maps import finish
 from splatcert.raster.render import open_view
 from splatcert.raster.view import View
+from splatcert.scales.guided import GuidedScale
 from splatcert.scene.scene import Scene
+from splatcert.splats.gaussians import Splats
 from splatcert.splats.harmonics import directions
-from splatcert_bench.baselines.baseline import Fitted
+from splatcert_bench.baselines.baseline import Fitted, Members
 from splatcert_bench.baselines.gavis import KAPPAS, VisibilityField
+from splatcert_bench.run.entries import ENSEMBLE, FULL_ENSEMBLE
 from splatcert_bench.studies.study import DIRECTIONS
 
 PASS = 3
@@ -95,17 +99,19 @@ def _turned(kind: str, towards: Tensor, random: torch.Generator) -> Tensor:
     return towards
 
 
-TEN = 10
-"""Number of models in the timed ensemble."""
 PASSES = ((0, 3), (3, 6), (6, 9), (9, 10))
 """Channels of a query, three at a time."""
 
 
-def measure_latency(fitted: Fitted, cameras: Sequence[Camera], repeats: int) -> dict[str, float]:
+def measure_latency(
+    fitted: Fitted, cameras: Sequence[Camera], repeats: int, guided: GuidedScale | None = None
+) -> dict[str, float]:
     """Median seconds per query, over cameras and repeats, and the size of the image."""
     found: dict[str, list[float]] = {}
     for camera in cameras:
         ways = _ways(fitted, camera)
+        if guided is not None:
+            ways["guided"] = partial(guided.look, fitted.scene, camera, fitted.backend)
         for way in ways.values():
             way()  # caches and threads are warm from here on
         for _ in range(repeats):
@@ -117,18 +123,17 @@ def measure_latency(fitted: Fitted, cameras: Sequence[Camera], repeats: int) -> 
     facts = {f"latency.{name}": float(np.median(seconds)) for name, seconds in found.items()}
     pixels = [camera.width * camera.height for camera in cameras]
     return facts | {
-        "latency.members": float(TEN),
+        **{f"latency.members.{n}": float(len(m.splats)) for n, m in _timed(fitted).items()},
         "latency.megapixels": float(np.mean(pixels)) / 1e6,
     }
 
 
-def _ways(fitted: Fitted, camera: Camera) -> Mapping[str, Callable[[], object]]:
+def _ways(fitted: Fitted, camera: Camera) -> dict[str, Callable[[], object]]:
     observed, splats = fitted.scene, fitted.scene.splats
     values = open_view(splats, camera, fitted.backend).pack(observed.traits)
 
     def colour() -> None:
-        view = open_view(splats, camera, fitted.backend)
-        view.composite(view.colours())
+        _colour(splats, camera, fitted)
 
     def four_passes() -> None:
         # Each pass calls the renderer, which projects and sorts again, as published code does.
@@ -138,16 +143,28 @@ def _ways(fitted: Fitted, camera: Camera) -> Mapping[str, Callable[[], object]]:
             view = open_view(splats, camera, fitted.backend)
             view.composite(values[:, first:last].contiguous())
 
-    def ensemble() -> None:
-        for _ in range(TEN):
-            colour()
+    def ensemble(members: Members) -> None:
+        own = members.camera(camera)
+        for one in members.splats:
+            _colour(one, own, fitted)
 
     return {
         "one_pass": lambda: observed.query(camera, backend=fitted.backend),
         "four_passes": four_passes,
         "colour": colour,
-        "ensemble": ensemble,
+        **{name: partial(ensemble, members) for name, members in _timed(fitted).items()},
     }
+
+
+def _colour(splats: Splats, camera: Camera, fitted: Fitted) -> None:
+    view = open_view(splats, camera, fitted.backend)
+    view.composite(view.colours())
+
+
+def _timed(fitted: Fitted) -> dict[str, Members]:
+    """The ensembles, each rendered with all its members at their own resolution."""
+    known = {ENSEMBLE: fitted.members, FULL_ENSEMBLE: fitted.full_members}
+    return {name: members for name, members in known.items() if members is not None}
 
 
 def _settle(fitted: Fitted) -> None:

@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from splatcert.conformal.splits import calibration_size
 from splatcert.storage.whole import ArtefactError
-from splatcert_bench.statistics.evidence import Evidence, MissingError, Protocol
+from splatcert_bench.statistics.choices import MissingError, Protocol
+from splatcert_bench.statistics.evidence import Evidence
 from splatcert_bench.studies.counts import RatioCounts, ViewPicture
 from splatcert_bench.studies.study import Study
-from splatcert_bench.studies.study_file import load_study
+from splatcert_bench.studies.study_file import load_guided, load_study
 
 MODEL = "model"
 """The centre of the main results: one model's render."""
@@ -78,6 +79,13 @@ def _order(study: Study) -> tuple[int, str, str]:
     return known, study.family, study.scene
 
 
+def _with_guided(path: Path) -> Study:
+    """A study, with its guided scales if they were scored."""
+    beside = path.with_name(f"{path.name.removesuffix('.npz')}.guided.npz")
+    study = load_study(path)
+    return replace(study, guided=load_guided(beside)) if beside.is_file() else study
+
+
 def read_studies(folder: Path, protocol: Protocol, keys: Collection[str]) -> BenchStudies:
     """Load the studies with these keys, and their ratios and pictures, from a folder.
 
@@ -87,12 +95,13 @@ def read_studies(folder: Path, protocol: Protocol, keys: Collection[str]) -> Ben
     every = [path for path in sorted(folder.glob("*.npz")) if path.name.startswith(listed)]
     ratios = [path for path in every if path.name.endswith(".ratios.npz")]
     pictures = [path for path in every if path.name.endswith(".picture.npz")]
-    studies = [path for path in every if path not in ratios and path not in pictures]
+    guided = [path for path in every if path.name.endswith(".guided.npz")]
+    studies = [path for path in every if path not in (*ratios, *pictures, *guided)]
     if not studies:
         raise ArtefactError(f"there is no study in {folder}.\n  Run splatcert bench first.")
     counted = [RatioCounts.load(path) for path in ratios]
     return BenchStudies(
-        studies=tuple(load_study(path) for path in studies),
+        studies=tuple(map(_with_guided, studies)),
         ratios={counts.study: counts for counts in counted},
         pictures=tuple(ViewPicture.load(path) for path in pictures),
         protocol=protocol,

@@ -30,11 +30,12 @@ from splatcert.splats.files import load_splats
 from splatcert.storage.whole import output_folder
 from splatcert_bench.baselines.baseline import Fitted, Members
 from splatcert_bench.baselines.ensemble import Ensemble
+from splatcert_bench.baselines.gsu import ResidualMap
 from splatcert_bench.baselines.named import maker_of
+from splatcert_bench.run.entries import ENSEMBLE, FULL_ENSEMBLE, BenchError
 from splatcert_bench.run.layout import Model
-from splatcert_bench.run.settings import BenchError
+from splatcert_bench.run.settings import at_ridge
 from splatcert_bench.studies.batch import (
-    ENSEMBLE,
     FIELD,
     Batch,
     around_ensemble_mean,
@@ -47,24 +48,29 @@ from splatcert_bench.studies.scores import Label, Scored, score_batch
 from splatcert_bench.studies.study import SHAPE, Study
 from splatcert_bench.studies.study_file import save_study
 
+ENSEMBLES = (ENSEMBLE, FULL_ENSEMBLE)
 PICTURED = {"easiest": 0.0, "median": 0.5, "hardest": 1.0}
 """Views shown in figures, by their position in the order of oracle factors."""
 
 
-def fitted_model(model: Model, scene: Scene) -> tuple[Certificate, Fitted]:
+def fitted_model(
+    model: Model, scene: Scene, ridge: float | None = None
+) -> tuple[Certificate, Fitted]:
     """The certificate of a model, and everything fitted on its training views."""
-    certificate = load_certificate(model.certificate, load_splats(model.run / "splats.ply"))
+    splats = load_splats(model.run / "splats.ply")
+    certificate = load_certificate(model.certificate_at(ridge), splats)
     backend = model.bench.config.backend
     return certificate, Fitted(certificate.fitted, scene.training, backend=backend)
 
 
-def members_of(model: Model) -> Members | None:
-    """The ensemble, which only a scene's main model has."""
-    bench = model.bench
-    if not (model.is_main and bench.config.members.count):
-        return None
-    runs = [bench.member(model.scene, k) for k in range(bench.config.members.count)]
-    return Members([load_splats(run / "splats.ply") for run in runs], bench.member_side or None)
+def members_of(model: Model) -> dict[str, Members]:
+    """The ensembles, which only a scene's main model has, by their name in `Fitted`."""
+    entries = {ENSEMBLE: "members", FULL_ENSEMBLE: "full_members"}
+    found = {}
+    for one in model.bench.ensembles(model.scene) if model.is_main else ():
+        splats = [load_splats(run / "splats.ply") for run in one.runs]
+        found[entries[one.kind]] = Members(splats, one.side or None)
+    return found
 
 
 def make_study(model: Model) -> None:
@@ -72,14 +78,15 @@ def make_study(model: Model) -> None:
     scene = model.bench.load(model.scene)
     refuse_few(scene, model)
     certificate, fitted = fitted_model(model, scene)
-    fitted = replace(fitted, members=members_of(model))
-    methods = [
-        name
-        for name in model.bench.config.study.methods
-        if name != FIELD and (name != ENSEMBLE or fitted.members is not None)
-    ]
+    fitted = replace(fitted, **members_of(model))
+    lacking = {FIELD, *(ENSEMBLES if not model.is_main else ())}
+    lacking |= {*ENSEMBLES} - {one.kind for one in model.bench.ensembles(model.scene)}
+    methods = [name for name in model.bench.config.study.methods if name not in lacking]
     beside = model.bench.file.parent
     baselines = {name: maker_of(name, beside)(fitted) for name in methods}
+    for ridge in model.ridges:
+        if ridge is not None:
+            baselines[at_ridge(FIELD, ridge)] = ResidualMap(fitted_model(model, scene, ridge)[1])
     batches = [query_batch(scene, fitted, baselines)]
     if isinstance(ensemble := baselines.get(ENSEMBLE), Ensemble):
         batches.append(around_ensemble_mean(scene, batches[0], ensemble))

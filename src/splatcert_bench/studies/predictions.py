@@ -12,14 +12,16 @@ from numpy.typing import NDArray
 
 from splatcert.certificate.store import VIEWS
 from splatcert.conformal.calibrate import view_scores
+from splatcert.difficulty.factor import LAMBDA_GRID
 from splatcert.difficulty.predictor import ViewPredictor, load_predictor
 from splatcert.difficulty.rule import FactorRule, raw_predictions
 from splatcert.difficulty.views_file import SceneViews
+from splatcert.field.fitted_scene import FittedScene
 from splatcert.pipeline import learn
 from splatcert.scales.scale import ScaledView
 from splatcert.storage.whole import output_folder, replacing
 from splatcert_bench.run.layout import Bench, Model
-from splatcert_bench.run.settings import OUT_OF_FOLD
+from splatcert_bench.run.settings import OUT_OF_FOLD, PAPER, ridge_of
 from splatcert_bench.studies.batch import ENSEMBLE_MEAN, MODEL, queries
 from splatcert_bench.studies.make_study import betas_of, fitted_model
 from splatcert_bench.studies.scores import Label
@@ -46,7 +48,9 @@ def learn_pool(bench: Bench, pool: str) -> None:
 def source_views(bench: Bench, pool: str, scene: str) -> SceneViews:
     """The per-view numbers of a source scene, under its name in this bench."""
     model = Model(bench, scene, bench.config.train.density)
-    path = model.fold_views if pool == OUT_OF_FOLD else model.certificate / VIEWS
+    path = model.certificate_at(ridge_of(pool)) / VIEWS
+    if pool in (OUT_OF_FOLD, PAPER):
+        path = model.fold_views
     return replace(SceneViews.load(path), scene=scene)
 
 
@@ -56,48 +60,61 @@ class _Applied:
 
     predictor: ViewPredictor
     rule: FactorRule
+    scene: FittedScene
     raw: NDArray[np.float64]
+    factors: NDArray[np.float64]
 
 
 def add_predictions(model: Model) -> None:
-    """Add the view factors of every pool to a model's studies."""
+    """Add the view factors of every pool to a model's studies, in the unit that is deployed."""
     bench, scene = model.bench, model.bench.load(model.scene)
-    certificate, fitted = fitted_model(model, scene)
-    shown = {v.name: fitted.scene.query(v.camera, backend=fitted.backend) for v in queries(scene)}
-    rows = np.array([query.descriptor for query in shown.values()])
+    backend = bench.config.backend
     applied = {}
-    for pool, targets in bench.config.pools().items():
-        if model.scene in targets:
+    for ridge in model.ridges:
+        certificate, fitted = fitted_model(model, scene, ridge)
+        cameras = [view.camera for view in queries(scene)]
+        rows = np.array([fitted.scene.query(c, backend=backend).descriptor for c in cameras])
+        for pool in [pool for pool in model.pools if ridge_of(pool) == ridge]:
             predictor = load_predictor(bench.predictor(pool, model.scene))
             training = certificate.views.training.descriptors
-            rule = FactorRule.freeze(predictor, training, rows, "batch")
-            applied[pool] = _Applied(predictor, rule, raw_predictions(predictor, rule.units, rows))
+            rule = FactorRule.freeze(predictor, training, rows, "deployed")
+            raw = raw_predictions(predictor, rule.units, rows)
+            applied[pool] = _Applied(predictor, rule, fitted.scene, raw, rule.factors(rows))
 
     betas = betas_of(model)
     labelled = scene.held_out.reveal("evaluation", scene.held_out.with_photo, by="bench audit")
     scores = {pool: np.empty((len(labelled), len(betas))) for pool in applied}
     means = {pool: np.empty(len(labelled)) for pool in applied}
     for row, view in enumerate(labelled):
-        query = shown[view.name]
-        label = Label.of(view, query.center.cpu())
+        fields = dict.fromkeys(one.scene for one in applied.values())
+        shown = {field: field.query(view.camera, backend=backend) for field in fields}
         for pool, one in applied.items():
-            factor = one.rule.factor_of(query)
-            scale = ScaledView.of(query, factor, one.rule.lambda_b).scale()
+            query = shown[one.scene]
+            label = Label.of(view, query.center.cpu())
+            scale = ScaledView.of(query, one.rule.factor_of(query), one.rule.lambda_b).scale()
             scores[pool][row] = view_scores(label.residual, scale, betas, label.mask)
             means[pool][row] = label.counted(scale).mean()
     predictions = {
         pool: Prediction(
             raw=one.raw,
+            factors=one.factors,
             lambda_a=one.predictor.lambda_a,
             lambda_b=one.predictor.lambda_b,
             sources=bench.config.pools()[pool][model.scene],
             ridge=one.predictor.ridge,
+            width=left_out_width(one.predictor),
             scores=scores[pool],
             means=means[pool],
         )
         for pool, one in applied.items()
     }
     _save(model, predictions, applied)
+
+
+def left_out_width(predictor: ViewPredictor) -> float:
+    """Width relative to the constant scale on sources left out, at the chosen shrinkages."""
+    widths = predictor.card["relative_width"][f"lambda_b={predictor.lambda_b}"]
+    return float(widths[LAMBDA_GRID.index(predictor.lambda_a)])
 
 
 def _save(

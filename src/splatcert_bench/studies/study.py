@@ -30,12 +30,13 @@ FACTS = {
     "latency.one_pass": "seconds: our query, colour and all auxiliary channels in one pass",
     "latency.four_passes": "seconds: the same query as four passes of three channels",
     "latency.colour": "seconds: colour alone",
-    "latency.ensemble": "seconds: colour of every member, one after the other",
-    "latency.members": "number of timed members",
+    "latency.guided": "seconds: a query of the guided scale",
+    "latency.<ensemble>": "seconds: colour of every member, one after the other",
+    "latency.members.<ensemble>": "number of timed members",
     "packing.maps": "largest relative difference of alpha and field, one pass against four",
     "packing.features": "the same over the whole descriptor",
     "seconds.train": "wall time of one model",
-    "seconds.members": "wall time of all members of the ensemble",
+    "seconds.<ensemble>": "wall time of all members of an ensemble",
     "seconds.post": "wall time of field and support, after training",
     "labels.before": "uses of held-out labels before every scale was fixed",
     "labels.after": "held-out labels opened after that",
@@ -53,6 +54,7 @@ RANGES = {
     "means": (1 / MOST, MOST),
     "field_means": (0.0, MOST),
     "raw": (1 / MOST, MOST),
+    "factors": (1 / MOST, MOST),
     "native": (0, 2**40),
 }
 """Allowed values: the mean of a positive map is positive, and everything is bounded."""
@@ -97,17 +99,45 @@ class Prediction:
     """View factors from a predictor learned on source scenes."""
 
     raw: Array
-    """Raw predictions, [V]; the tables divide by their mean over the batch."""
+    """Raw predictions, [V]; in the paper's unit they are divided by their mean over the batch."""
+    factors: Array
+    """View factors in the deployed unit, mean one over training views, [V]."""
     lambda_a: Fraction
     lambda_b: Fraction
     sources: tuple[str, ...]
     """Scenes it was learned on; never the target."""
     ridge: float = float("nan")
+    width: float = float("nan")
+    """Mean width relative to the constant scale on the sources, each predicted without itself."""
     scores: Array = field(default_factory=lambda: np.empty((0, 0)))
     """R_v(a b~) measured on the deployed maps, [V, betas], to audit the identities; empty if
     not measured."""
     means: Array = field(default_factory=lambda: np.empty(0))
     """Mean of the deployed a b~ over the pixels that count, [V]; empty if not measured."""
+
+
+@dataclass(frozen=True, eq=False)
+class GuidedScores:
+    """The guided scale around one centre, with a guide learned on source scenes."""
+
+    scores: Array
+    """R_v of the deployed map, [V, betas]."""
+    means: Array
+    """Mean of the map over the pixels that count, [V]."""
+    ause: Array
+    """AUSE of the map within each view, [V]."""
+    spearman: Array
+    """Rank correlation of map and residual within each view, [V]."""
+    psnr: Array
+    """PSNR of the centre, [V]."""
+    ssim: Array
+    """SSIM of the centre, [V]."""
+    tenths: NDArray[np.uint32]
+    """Pixels by tenth of the half-width and ratio, [V, 10, coarser bins]."""
+    sources: tuple[str, ...]
+    """Scenes that the guide was learned on; never the target."""
+    rule: tuple[float, float, float]
+    """Power, late and strength, chosen on them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,6 +172,8 @@ class Study:
     """Places of the cameras, [V, 3]; empty if unknown."""
     strangeness: Array = field(default_factory=lambda: np.empty(0))
     """How unlike the training cameras each camera is, [V], as the flag has it; empty if unknown."""
+    guided: Mapping[str, GuidedScores] = field(default_factory=dict)
+    """By method and pool, "guided pool" or "corrected pool"; stored in a file of its own."""
 
     def __post_init__(self) -> None:
         if SHAPE not in self.maps:
@@ -161,6 +193,10 @@ class Study:
             least, most = RANGES.get(entry, (-np.inf, np.inf))
             if array.size and not least <= array.min() <= array.max() <= most:
                 raise StudyError(f"study of {self.scene}: {name} must be {least:g} to {most:g}")
+        if any(len(one.means) != len(self.names) for one in self.guided.values()):
+            raise StudyError(
+                f"study of {self.scene}: guided scales have a different number of views"
+            )
 
     @property
     def key(self) -> str:
@@ -176,6 +212,12 @@ class Study:
             known = ", ".join(sorted(self.maps))
             raise StudyError(f"study {self.key} has no map {name!r}, only {known}")
         return self.maps[name]
+
+    def guided_scores(self, method: str, pool: str) -> GuidedScores:
+        """The guided scale, around the render or the corrected centre."""
+        if (name := f"{method} {pool}") not in self.guided:
+            raise StudyError(f"study {self.key} has no {method} scale of pool {pool!r}")
+        return self.guided[name]
 
     def prediction(self, pool: str) -> Prediction:
         """View factors by the pool of source scenes."""
@@ -219,5 +261,5 @@ def _may_be_unknown(name: str) -> bool:
 
 def arrays_of(kind: type[MapScores] | type[Prediction]) -> list[str]:
     """Names of the fields that are arrays; the others go into the file's header."""
-    plain = ("unit", "reading", "lambda_a", "lambda_b", "sources", "ridge")
+    plain = ("unit", "reading", "lambda_a", "lambda_b", "sources", "ridge", "width")
     return [entry.name for entry in fields(kind) if entry.name not in plain]

@@ -7,6 +7,7 @@ Its header is JSON with a schema version and the hashes of what the study was co
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, get_args
@@ -14,10 +15,13 @@ from typing import Any, get_args
 import numpy as np
 
 from splatcert.conformal.levels import parse_level
+from splatcert.conformal.maps import TENTHS
 from splatcert.difficulty.factor import LAMBDA_GRID
 from splatcert.storage.arrays import UNUSABLE, Arrays, read_archive, unusable, write_archive
+from splatcert_bench.studies.counts import MAX_BYTES, TENTH_EDGES
 from splatcert_bench.studies.study import (
     MOST,
+    GuidedScores,
     MapScores,
     Prediction,
     Reading,
@@ -26,8 +30,9 @@ from splatcert_bench.studies.study import (
     arrays_of,
 )
 
-FORMAT = "splatcert study"
-VERSION = 1
+FORMAT, GUIDED = "splatcert study", "splatcert guided scales"
+VERSION = 2
+GUIDED_ARRAYS = ("scores", "means", "ause", "spearman", "psnr", "ssim", "tenths")
 
 
 def save_study(study: Study, path: Path) -> None:
@@ -62,12 +67,48 @@ def load_study(path: Path) -> Study:
         raise unusable(path, "a study", error) from error
 
 
+def save_guided(guided: Mapping[str, GuidedScores], path: Path) -> None:
+    """Write the guided scales of a study next to it."""
+    known = {n: {"sources": list(one.sources), "rule": list(one.rule)} for n, one in guided.items()}
+    header = json.dumps({"format": GUIDED, "version": VERSION, "scales": known}, sort_keys=True)
+    arrays = {
+        f"{name}.{entry}": getattr(one, entry)
+        for name, one in sorted(guided.items())
+        for entry in GUIDED_ARRAYS
+    }
+    write_archive(path, {"header": np.array(header), **arrays}, compressed=True)
+
+
+def load_guided(path: Path) -> dict[str, GuidedScores]:
+    """Read an archive that `save_guided` wrote."""
+    arrays = read_archive(path, "guided scales", MAX_BYTES)
+    try:
+        header = json.loads(str(arrays["header"]))
+        if (header["format"], header["version"]) != (GUIDED, VERSION):
+            raise StudyError(f"it is {str(header['format'])[:40]!r}")
+        found = {}
+        for name, plain in header["scales"].items():
+            known = {entry: arrays[f"{name}.{entry}"] for entry in GUIDED_ARRAYS}
+            views, power, late, strength = len(known["means"]), *map(float, plain["rule"])
+            for entry, array in known.items():
+                shape = {"scores": array.shape[:2], "tenths": (views, TENTHS, len(TENTH_EDGES))}
+                expected = (views, *shape[entry][1:]) if entry in shape else (views,)
+                if array.shape != expected or not np.isfinite(array).all():
+                    raise StudyError(f"{entry} of {name[:40]!r} is {array.shape}")
+            sources = _words(plain["sources"])
+            found[str(name)] = GuidedScores(**known, sources=sources, rule=(power, late, strength))
+        return found
+    except UNUSABLE as error:
+        raise unusable(path, "guided scales", error) from error
+
+
 def _recipe(prediction: Prediction) -> dict[str, Any]:
     return {
         "lambda_a": str(prediction.lambda_a),
         "lambda_b": str(prediction.lambda_b),
         "sources": list(prediction.sources),
         "ridge": str(prediction.ridge),
+        "width": str(prediction.width),
     }
 
 
@@ -92,6 +133,7 @@ def _study(header: dict[str, Any], arrays: Arrays) -> Study:
             lambda_b=_shrinkage(plain["lambda_b"]),
             sources=_words(plain["sources"]),
             ridge=float(plain["ridge"]),
+            width=float(plain["width"]),
         )
         for name, plain in header["predictions"].items()
     }
@@ -110,7 +152,8 @@ def _study(header: dict[str, Any], arrays: Arrays) -> Study:
         facts={name: float(value) for name, value in header["facts"].items()},
         settings={name: str(value) for name, value in header["settings"].items()},
         hashes={name: str(value) for name, value in header["hashes"].items()},
-        **{name: arrays[name] for name in ("centres", "strangeness") if name in arrays},
+        centres=arrays.get("centres", np.empty((0, 3))),
+        strangeness=arrays.get("strangeness", np.empty(0)),
     )
 
 

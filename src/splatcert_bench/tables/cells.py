@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from splatcert_bench.statistics.evidence import Evidence
+from splatcert_bench.statistics.choices import ANY_RIDGE
+from splatcert_bench.statistics.compared_scales import CORRECTED, GUIDED
+from splatcert_bench.statistics.evidence import BATCH, NESTED, PAPER_RECIPE, Evidence
 from splatcert_bench.statistics.scenes import Comparison, Mean, mean_over_scenes
 from splatcert_bench.tables.paper import paper
 from splatcert_bench.tables.table import Cell, Column, Figure, Row, Value
@@ -16,17 +18,26 @@ from splatcert_bench.tables.table import Cell, Column, Figure, Row, Value
 LABELS = {
     "constant": "Constant",
     "gsu": "3DGS-U spatial field",
+    ANY_RIDGE: "3DGS-U at its own best τ",
     "gavis": "GAVIS visibility field",
     "ensemble": "Ensemble standard deviation",
+    "ensemble-full": "Ensemble of full members",
     "shape": "Within-view shape b̃ only",
     "magnitude": "Raw-field magnitude b̄ only",
     "unlearned": "Field b̄ × b̃, no learning",
     "a": "Learned view factor a only",
+    NESTED: "Ours, τ and form chosen on the sources too",
+    PAPER_RECIPE: "Ours by the paper's recipe",
     "full": "Ours, a × b̃",
+    BATCH: "Ours in the paper's unit, mean one over the batch",
     "wide": "Ours with wide holes, a × b̃",
+    GUIDED: "Guided scale",
+    CORRECTED: "Guided scale, corrected centre",
     "oracle": "Oracle factor a* × b̃",
 }
 BASELINES = ("gsu", "gavis", "ensemble")
+BY_PHOTOS = (GUIDED, CORRECTED)
+"""Scales that ask the training photographs."""
 SAVING = Column("Saving", "%")
 COVERED = Column("View-event coverage", "%")
 GAP = Column("Gap", "points")

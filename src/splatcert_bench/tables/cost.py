@@ -7,32 +7,46 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from splatcert_bench.statistics.evidence import MissingError
+from splatcert_bench.statistics.choices import MissingError
+from splatcert_bench.statistics.evidence import Evidence
 from splatcert_bench.studies.collection import BenchStudies
 from splatcert_bench.studies.study import DIRECTIONS, Study
-from splatcert_bench.tables.cells import cell
+from splatcert_bench.tables.cells import cell, label
 from splatcert_bench.tables.paper import paper, paper_power
 from splatcert_bench.tables.table import Cell, Column, Figure, Row, Table
 
 
 def latency(bench: BenchStudies) -> Table:
-    """One query: ours in one pass, in the paper's four, and an ensemble (tab:latency)."""
-    names = ("latency.one_pass", "latency.four_passes", "latency.ensemble")
+    """One query: ours in one pass, in the paper's four, and of ensembles (tab:latency)."""
+    studies = _knowing(bench, ("latency.one_pass", "latency.four_passes"))
+    others = _ensembles(studies, "latency")
     rows = []
-    for study in _knowing(bench, names):
-        one, four, ensemble = (study.facts[name] for name in names)
+    for study in studies:
+        one, four = study.facts["latency.one_pass"], study.facts["latency.four_passes"]
         known = {c: paper("tab:latency", study.scene, c) for c in ("ours", "ensemble", "speedup")}
-        cells = (
+        plain, guided = (study.facts.get(f"latency.{n}") for n in ("colour", "guided"))
+        cells = [
             cell(study.facts.get("latency.megapixels")),
+            cell(plain and 1e3 * plain),
             cell(1e3 * one, known["ours"]),
             cell(1 / one, paper("tab:latency", study.scene, "fps")),
+            cell(plain and one / plain),
+            cell(guided and 1e3 * guided),
+            cell(guided and plain and guided / plain),
             cell(1e3 * four),
-            cell(1e3 * ensemble, known["ensemble"]),
-            cell(int(study.facts.get("latency.members", 0)) or None),
             cell(four / one),
-            cell(ensemble / one, known["speedup"]),
-        )
-        rows.append(Row(study.scene, cells))
+        ]
+        for name in others:
+            took = study.facts.get(f"latency.{name}")
+            like_paper = name == others[-1]  # its members are as large as the main model
+            cells += [
+                cell(int(study.facts.get(f"latency.members.{name}", 0)) or None),
+                cell(took and 1e3 * took, known["ensemble"] if like_paper else None),
+                cell(took and took / one, known["speedup"] if like_paper else None),
+            ]
+        rows.append(Row(study.scene, tuple(cells)))
+    heads = _heads(others, (": members", ""), (": time", "ms"), (": speed-up over it", "×"))
+    ratios = [4, 6, 8, *range(11, 9 + 3 * len(others), 3)]
     return Table(
         name="time-latency",
         title="Query latency",
@@ -40,43 +54,78 @@ def latency(bench: BenchStudies) -> Table:
         row_head="Scene",
         columns=(
             Column("Size", "MP", 2),
+            Column("Colour alone", "ms"),
             Column("Ours, one pass", "ms"),
             Column("Ours", "frames/s"),
+            Column("Over colour alone", "×", 2),
+            Column("Guided", "ms"),
+            Column("Over colour alone", "×", 2),
             Column("Four passes", "ms"),
-            Column("Ensemble", "ms"),
-            Column("Members"),
             Column("Speed-up over four passes", "×", 2),
-            Column("Speed-up over ensemble", "×", 2),
+            *heads,
         ),
-        rows=(*rows, _mean_row(rows, (6, 7))),
+        rows=(*rows, _mean_row(rows, ratios)),
         notes=(
-            "Colour and all auxiliary channels. The paper's times are from an RTX 4090 with four "
+            "Colour and all auxiliary channels; an ensemble renders each of its own models, at the "
+            "resolution they were trained at. The paper's times are from an RTX 4090 with four "
             "passes; ours are from the machine named above, so compare ratios only.",
         ),
     )
 
 
 def training(bench: BenchStudies) -> Table:
-    """Wall time before the first query: one model and its field, or all members."""
-    names = ("seconds.train", "seconds.post", "seconds.members")
+    """Wall time before the first query, and the width that it buys."""
+    studies, main = _knowing(bench, ("seconds.train", "seconds.post")), bench.main
+    others = _ensembles(studies, "seconds")
     rows = []
-    for study in _knowing(bench, names):
-        train, post, members = (study.facts[name] for name in names)
-        cells = cell(train), cell(post), cell(members), cell(members / (train + post))
-        rows.append(Row(study.scene, (*cells, cell(study.settings.get("members")))))
-    heads = ("One model", "Field and support", "All members")
+    for study in studies:
+        ours = study.facts["seconds.train"] + study.facts["seconds.post"]
+        cells = [cell(study.facts["seconds.train"]), cell(study.facts["seconds.post"])]
+        cells += [_saved(main, "full", study)]
+        for name in others:
+            took = study.facts.get(f"seconds.{name}")
+            count = int(study.facts.get(f"latency.members.{name}", 0)) or None
+            ratio = cell(took and took / ours)
+            cells += [cell(count), cell(took), ratio, _saved(main, name, study)]
+        rows.append(Row(study.scene, tuple(cells)))
+    parts = (": members", ""), (": training", "s"), (": over ours", "×"), (": saving", "%")
+    heads = _heads(others, *parts)
     return Table(
         name="time-training",
-        title="Wall time before the first query",
+        title="Wall time before the first query, and the width it saves",
         row_head="Scene",
         columns=(
-            *(Column(head, "s", 0) for head in heads),
-            Column("Ensemble over ours", "×", 2),
-            Column("Members"),
+            Column("One model", "s", 0),
+            Column("Field and support", "s", 0),
+            Column("Ours: saving", "%"),
+            *heads,
         ),
-        rows=(*rows, _mean_row(rows, (3,))),
-        notes=("The settings above give the number, size and training length of the members.",),
+        rows=(*rows, _mean_row(rows, range(5, 3 + 4 * len(others), 4))),
+        notes=(
+            "The settings above give the size and training length of the members. Full members "
+            "have the main model's size and length, and it is one of them.",
+        ),
     )
+
+
+def _ensembles(studies: Sequence[Study], kind: str) -> list[str]:
+    """The ensembles that a study has figures of, the largest members last."""
+    known = ("ensemble", "ensemble-full")
+    return [name for name in known if any(f"{kind}.{name}" in s.facts for s in studies)]
+
+
+def _heads(others: Sequence[str], *parts: tuple[str, str]) -> list[Column]:
+    """The columns of each ensemble."""
+    digits = {"s": 0, "×": 2}
+    return [
+        Column(f"{label(name)}{text}", unit, digits.get(unit, 1))
+        for name in others
+        for text, unit in parts
+    ]
+
+
+def _saved(main: Evidence, method: str, study: Study) -> Cell:
+    return cell(main.saving(method, study) if main.can(method, study) else None)
 
 
 def packing(bench: BenchStudies) -> Table:
@@ -152,7 +201,10 @@ def _mean_row(rows: Sequence[Row], columns: Sequence[int]) -> Row:
 
     def mean(at: int) -> Cell:
         values = [row.cells[at].ours.value for row in rows]
-        return cell(float(np.exp(np.mean(np.log(np.array(values, dtype=np.float64))))))
+        known = [value for value in values if value is not None]
+        if not known:
+            return cell(None)
+        return cell(float(np.exp(np.mean(np.log(np.array(known, dtype=np.float64))))))
 
     count = len(rows[0].cells)
     cells = tuple(mean(at) if at in columns else cell(None) for at in range(count))

@@ -14,7 +14,8 @@ from splatcert.conformal.pooled import native_multiplier
 from splatcert.conformal.splits import calibration_size, draw_splits
 from splatcert.difficulty.factor import LAMBDA_GRID
 from splatcert_bench.statistics import compared_scales as scales
-from splatcert_bench.statistics.evidence import AS_PROTOCOL, At, Evidence, MissingError, evaluate
+from splatcert_bench.statistics.choices import MissingError, evaluate
+from splatcert_bench.statistics.evidence import AS_PROTOCOL, At, Evidence
 from splatcert_bench.statistics.readings import (
     Coverage,
     cumulative,
@@ -168,7 +169,7 @@ def _covered(
     if method == "full":
         prediction = evidence.prediction(study)
         at = LAMBDA_GRID.index(prediction.lambda_b)
-        return cumulative(counts[:, at], scales.view_factors(prediction))
+        return cumulative(counts[:, at], prediction.factors)
     return cumulative(counts[:, LAMBDA_GRID.index(evidence.choice(method, study).weight)])
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of the parts of a scale: factor and shape, ranking and width, normalisation."""
+"""Tables of the parts of a scale: factor and shape, ranking, normalisation, and their theory."""
 
 from __future__ import annotations
 
@@ -8,22 +8,38 @@ from numpy.typing import NDArray
 
 from splatcert.conformal.ranks import rank_correlation
 from splatcert.difficulty.factor import LAMBDA_GRID
+from splatcert.errors import InputError
 from splatcert_bench.statistics import compared_scales as scales
-from splatcert_bench.statistics.evidence import (
+from splatcert_bench.statistics.audit import Audit, audit
+from splatcert_bench.statistics.choices import (
+    ANY_RIDGE,
     MAGNITUDE,
-    UNLEARNED,
-    WIDE,
     Choice,
-    Evidence,
     MissingError,
     choose,
     pool_width,
     variants,
 )
+from splatcert_bench.statistics.evidence import (
+    BATCH,
+    NESTED,
+    PAPER_RECIPE,
+    UNLEARNED,
+    WIDE,
+    Evidence,
+)
 from splatcert_bench.studies.collection import BenchStudies
 from splatcert_bench.studies.study import SHAPE, Study
-from splatcert_bench.tables.cells import BASELINES, SAVING, cell, label, of_scenes, saving_cell
-from splatcert_bench.tables.paper import paper, paper_text
+from splatcert_bench.tables.cells import (
+    BASELINES,
+    BY_PHOTOS,
+    SAVING,
+    cell,
+    label,
+    of_scenes,
+    saving_cell,
+)
+from splatcert_bench.tables.paper import paper, paper_power, paper_text
 from splatcert_bench.tables.table import Column, Row, Table
 
 ON_SHAPE = ("shape", UNLEARNED, "full")
@@ -32,8 +48,9 @@ ON_SHAPE = ("shape", UNLEARNED, "full")
 
 def ablation(bench: BenchStudies) -> Table:
     """What the view factor, the shape and their separation are worth (tab:ablation)."""
-    wide = bench.main.somewhere(WIDE)
-    methods = ("shape", MAGNITUDE, "a", "gsu", UNLEARNED, "full", *wide, "oracle")
+    more = bench.main.somewhere(BATCH, NESTED, PAPER_RECIPE, WIDE, *BY_PHOTOS)
+    any_ridge = bench.main.somewhere(ANY_RIDGE)
+    methods = ("shape", MAGNITUDE, "a", "gsu", *any_ridge, UNLEARNED, "full", *more, "oracle")
     evidence = bench.main.having(*methods)
     ranks = {"a": _factor_ranks(evidence, "a"), MAGNITUDE: _factor_ranks(evidence, MAGNITUDE)}
     published = {"a": "learned", MAGNITUDE: "magnitude"}
@@ -62,7 +79,9 @@ def ablation(bench: BenchStudies) -> Table:
 
 def ranking(bench: BenchStudies) -> Table:
     """Ranking within views against width; the view factor changes only the second."""
-    methods = bench.main.somewhere("gavis", "ensemble", "gsu", UNLEARNED, "shape", "full")
+    methods = bench.main.somewhere(
+        "gavis", "ensemble", "gsu", UNLEARNED, "shape", "full", *BY_PHOTOS
+    )
     evidence = bench.main.having(*methods)
     rows = []
     for method in methods:
@@ -133,6 +152,9 @@ def _ranking(evidence: Evidence, method: str, entry: str) -> float:
     """Mean of AUSE or Spearman over views, then scenes."""
     means = []
     for study in evidence.studies:
+        if method in BY_PHOTOS:
+            means.append(np.mean(getattr(study.guided_scores(method, evidence.pool), entry)))
+            continue
         name = SHAPE if method in ON_SHAPE else evidence.choice(method, study).map
         values = getattr(study.map(name), entry)
         if not values.size:
@@ -155,3 +177,75 @@ def _norm_label(method: str) -> str:
     stem = {"gsu": "3DGS-U", "ensemble": "Ensemble", "gavis": "GAVIS"}
     unit = "per view" if method.endswith("-pv") else "per scene"
     return f"{stem[method.removesuffix('-pv')]}, {unit}"
+
+
+_IDENTITIES = {
+    "threshold": "Threshold, q = exp(−δ₍ⱼ₎)",
+    "widths": "Width of every test view, exp(δᵢ − δ₍ⱼ₎)",
+    "aggregate": "Mean width, test side × calibration tail",
+    "gain": "Oracle against constant factor",
+}
+
+
+def identities(bench: BenchStudies) -> Table:
+    """Largest relative error of each identity over scenes, splits and views."""
+    found = _audits(bench)
+    published = dict.fromkeys(_IDENTITIES, paper_power("audit identities"))
+    published["gain"] = paper_power("audit gain")
+    rows = [
+        Row(text, (cell(max(getattr(a, name) for a in found.values()), published[name]),))
+        for name, text in _IDENTITIES.items()
+    ]
+    return Table(
+        name="audit",
+        title="Identities",
+        row_head="Identity",
+        columns=(Column("Largest relative error", scientific=True),),
+        rows=tuple(rows),
+        notes=(
+            f"Over {len(found)} scenes and {bench.protocol.splits} splits each. Left-hand sides "
+            "from the deployed maps, pixel by pixel; right-hand sides from view factors alone.",
+        ),
+    )
+
+
+def decomposition(bench: BenchStudies) -> Table:
+    """Width over the oracle's: test side times calibration tail (prop:decomposition)."""
+    found = _audits(bench)
+    names = {"test": "test_side", "tail": "tail", "ratio": "ratio"}
+    rows = [
+        Row(scene, (*(cell(getattr(a, n)) for n in names.values()), cell(a.rank)))
+        for scene, a in found.items()
+    ]
+    means = [
+        cell(
+            float(np.mean([getattr(a, name) for a in found.values()])),
+            paper_text("audit factors", column),
+        )
+        for column, name in names.items()
+    ]
+    rows.append(Row("Mean", (*means, cell(None)), True))
+    heads = ("Test-side dispersion", "Calibration-side tail", "Width over oracle")
+    return Table(
+        name="decomposition",
+        title="Where excess width comes from",
+        row_head="Scene",
+        columns=(*(Column(head, digits=3) for head in heads), Column("j")),
+        rows=tuple(rows),
+        notes=(
+            "Log errors are centred within each scene. j is the rank, from below, of the "
+            "calibration view whose error sets the width of all boxes.",
+        ),
+    )
+
+
+def _audits(bench: BenchStudies) -> dict[str, Audit]:
+    main, found, why = bench.main, {}, "there is no scene"
+    for study in main.studies:
+        try:
+            found[study.scene] = audit(main, study)
+        except InputError as error:
+            why = str(error)
+    if not found:
+        raise MissingError(why)
+    return found

@@ -10,7 +10,8 @@ import numpy as np
 from splatcert.conformal.levels import in_percent
 from splatcert.conformal.ranks import views_needed
 from splatcert.conformal.splits import calibration_size, draw_tested_splits, evaluate_splits, saving
-from splatcert_bench.statistics.evidence import At, Evidence, MissingError
+from splatcert_bench.statistics.choices import MissingError
+from splatcert_bench.statistics.evidence import At, Evidence
 from splatcert_bench.studies.collection import BenchStudies
 from splatcert_bench.studies.study import GROUPS, KINDS, Study
 from splatcert_bench.tables.cells import SCENES, cell, listed

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from splatcert_bench.studies.collection import BenchStudies
-from splatcert_bench.tables import cost, coverage, factors, protocol, shift, theory, transfer, width
+from splatcert_bench.tables import chosen, cost, coverage, factors, protocol, shift, transfer, width
 from splatcert_bench.tables.table import Table
 
 TABLES: Mapping[str, Callable[[BenchStudies], Table]] = {
@@ -19,10 +19,13 @@ TABLES: Mapping[str, Callable[[BenchStudies], Table]] = {
     "panel-a": width.panel_a,
     "panel-a-all": width.panel_a_all,
     "paired": width.paired,
+    "paired-guided": width.paired_guided,
     "per-scene-main": width.per_scene_main,
     "ablation": factors.ablation,
+    "pictures": chosen.pictures,
     "ranking": factors.ranking,
     "norm": factors.normalisation,
+    "choices": chosen.choices,
     "transfer": transfer.transfer,
     "per-scene": transfer.per_scene,
     "centre": transfer.centre,
@@ -30,8 +33,8 @@ TABLES: Mapping[str, Callable[[BenchStudies], Table]] = {
     "targets": transfer.targets,
     "sensitivity": protocol.sensitivity,
     "calibration": protocol.calibration_sizes,
-    "audit": theory.identities,
-    "decomposition": theory.decomposition,
+    "audit": factors.identities,
+    "decomposition": factors.decomposition,
     "visibility": cost.visibility,
     "packing": cost.packing,
     "access": protocol.access,

@@ -10,7 +10,8 @@ from splatcert.conformal.maps import TENTHS
 from splatcert.conformal.splits import calibration_size, draw_splits, split_thresholds
 from splatcert.difficulty.factor import LAMBDA_GRID
 from splatcert_bench.statistics import compared_scales as scales
-from splatcert_bench.statistics.evidence import UNLEARNED, WIDE, Evidence, MissingError
+from splatcert_bench.statistics.choices import MissingError
+from splatcert_bench.statistics.evidence import UNLEARNED, WIDE, Evidence
 from splatcert_bench.statistics.shift import (
     FlaggedCoverage,
     ShiftedCoverage,
@@ -22,7 +23,7 @@ from splatcert_bench.statistics.shift import (
 )
 from splatcert_bench.studies.collection import BenchStudies
 from splatcert_bench.studies.study import SHAPE, Study
-from splatcert_bench.tables.cells import BASELINES, cell, label, of_scenes
+from splatcert_bench.tables.cells import BASELINES, BY_PHOTOS, cell, label, of_scenes
 from splatcert_bench.tables.table import Cell, Column, Row, Table
 
 Array = NDArray[np.float64]
@@ -32,7 +33,7 @@ NEITHER = [cell(None), cell(None)]
 
 def shift(bench: BenchStudies) -> Table:
     """Coverage after calibration on one stretch, or on all regions but one."""
-    methods = ("constant", *bench.main.somewhere(*BASELINES, UNLEARNED, *OURS))
+    methods = ("constant", *bench.main.somewhere(*BASELINES, UNLEARNED, *OURS, *BY_PHOTOS))
     evidence = bench.main.having(*methods)
     placed = all(study.centres.size for study in evidence.studies)
     rows = []
@@ -89,7 +90,8 @@ def flags(bench: BenchStudies) -> Table:
 
 def tenths(bench: BenchStudies) -> Table:
     """Coverage by tenths of the predicted half-width within views."""
-    methods = [m for m in (*BASELINES, UNLEARNED, *OURS) if _with_tenths(bench, m).studies]
+    compared = (*BASELINES, UNLEARNED, *OURS, *BY_PHOTOS)
+    methods = [m for m in compared if _with_tenths(bench, m).studies]
     if not methods:
         raise MissingError("no study counted pixels by tenths of the half-width")
     evidence = bench.main.where(
@@ -158,7 +160,7 @@ def _with_tenths(bench: BenchStudies, method: str) -> Evidence:
         counted = bench.ratios.get(study.key)
         if counted is None or not main.can(method, study):
             return False
-        return _form(main, method, study)[0] in counted.tenths
+        return method in BY_PHOTOS or _form(main, method, study)[0] in counted.tenths
 
     return main.where(has)
 
@@ -168,10 +170,12 @@ def _form(evidence: Evidence, method: str, study: Study) -> tuple[str, int, Arra
     if method in OURS:
         prediction = evidence.prediction(study)
         name = SHAPE if method == "full" else scales.WIDE_SHAPE
-        return name, LAMBDA_GRID.index(prediction.lambda_b), scales.view_factors(prediction)
+        return name, LAMBDA_GRID.index(prediction.lambda_b), prediction.factors
     if method == UNLEARNED:
-        lambda_a, lambda_b = evidence.shrinkages(study)
-        return SHAPE, LAMBDA_GRID.index(lambda_b), scales.magnitudes(study, lambda_a)
+        chosen = evidence.unlearned(study).product
+        assert chosen is not None
+        factors = scales.magnitudes(study, chosen.lambda_a)
+        return SHAPE, LAMBDA_GRID.index(chosen.lambda_b), factors
     choice = evidence.choice(method, study)
     return choice.map, LAMBDA_GRID.index(choice.weight), np.ones(len(study))
 
@@ -179,7 +183,10 @@ def _form(evidence: Evidence, method: str, study: Study) -> tuple[str, int, Arra
 def _tenths(bench: BenchStudies, evidence: Evidence, method: str, study: Study) -> Array:
     protocol, size = evidence.protocol, calibration_size(len(study))
     splits = draw_splits(len(study), size, protocol.splits, protocol.seed)
-    name, at, factors = _form(evidence, method, study)
     thresholds = split_thresholds(evidence.scale(method, study).scores, protocol.alpha, splits)
+    if method in BY_PHOTOS:  # counted with their factors
+        counts = study.guided_scores(method, evidence.pool).tenths
+        return tenth_coverage(counts, thresholds[:, None].repeat(len(study), axis=1), splits)
+    name, at, factors = _form(evidence, method, study)
     counts = bench.counts(study).tenths[name][:, at]
     return tenth_coverage(counts, thresholds[:, None] * factors[None], splits)

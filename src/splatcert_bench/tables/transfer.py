@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from splatcert.errors import InputError
-from splatcert_bench.statistics.evidence import Evidence, MissingError
+from splatcert_bench.statistics.choices import MissingError
+from splatcert_bench.statistics.evidence import Evidence
 from splatcert_bench.statistics.scenes import compare
 from splatcert_bench.studies.collection import BenchStudies
 from splatcert_bench.studies.study import Study
 from splatcert_bench.tables.cells import (
+    BY_PHOTOS,
     GAP,
     SCENES,
     SIGN,
@@ -36,20 +40,28 @@ FAMILY = "Mip-NeRF 360"
 STRICT = "No scene of the target's family is among the sources of its predictor."
 
 
+RECIPE = (
+    "The paper's recipe: targets of training views from models that have not seen them, penalties "
+    "chosen by rank, no prior."
+)
+
+
 def transfer(bench: BenchStudies) -> Table:
     """Our scale and the ensemble's under other source pools (tab:transfer)."""
-    rows = _pool_rows(bench.main, "tab:transfer")
+    evidence = bench.main
+    rows = _pool_rows(evidence, "tab:transfer")
     return Table(
         name="transfer",
         title="Source pools",
         label="tab:transfer",
         row_head="Pool of source scenes",
-        columns=_COLUMNS,
+        columns=_columns(evidence),
         rows=tuple(rows),
         notes=(
             "Savings in per cent of the constant scale's width, with 95% bootstrap intervals over "
             "scenes. Gap, wins and p compare ours with the ensemble, on the scenes that have one.",
             STRICT.replace("No", "Strict holdout: no"),
+            RECIPE,
         ),
     )
 
@@ -63,10 +75,10 @@ def centre(bench: BenchStudies) -> Table:
         name="centre",
         title="The ensemble mean as centre",
         row_head="Pool of source scenes",
-        columns=_COLUMNS,
+        columns=_columns(evidence),
         rows=tuple(rows),
         notes=(
-            "Both scales around the ensemble's mean image instead of one model's render, at "
+            "All scales around the ensemble's mean image instead of one model's render, at "
             f"{listed(sizes)}.",
         ),
     )
@@ -75,7 +87,7 @@ def centre(bench: BenchStudies) -> Table:
 def per_scene(bench: BenchStudies) -> Table:
     """Strict holdout, scene by scene (tab:per-scene)."""
     strict, name = bench.main.by("strict"), "tab:per-scene"
-    methods = strict.somewhere("a", "shape", "full", "ensemble", "oracle")
+    methods = strict.somewhere("a", "shape", "full", *BY_PHOTOS, "ensemble", "oracle")
     values = {method: known_savings(strict, method) for method in methods}
     rows = saving_rows(strict.scenes, values, name)
     held_out = np.array([study.family == FAMILY for study in strict.studies])
@@ -104,7 +116,7 @@ def backbone(bench: BenchStudies) -> Table:
     vanilla, name = bench.evidence(backbone="vanilla").having("full"), "tab:backbone"
     if bench.backbone == "vanilla":
         raise MissingError("the main models already use vanilla densification")
-    methods = ("a", "shape", "full", "oracle")
+    methods = ("a", "shape", "full", *vanilla.somewhere(*BY_PHOTOS), "oracle")
     values = {method: vanilla.savings(method) for method in methods}
     covered = vanilla.coverages("full")
     rows = []
@@ -157,15 +169,16 @@ def targets(bench: BenchStudies) -> Table:
     )
 
 
-_COLUMNS = (
-    SCENES,
-    Column("Ours", "%"),
-    Column("Ensemble", "%"),
-    GAP,
-    WINS,
-    SIGN,
-    Column("Beats constant"),
-)
+def _columns(evidence: Evidence) -> tuple[Column, ...]:
+    guided = [Column(label(method), "%") for method in _by_photos(evidence)]
+    compared = (Column("Ensemble", "%"), GAP, WINS, SIGN, Column("Beats constant"))
+    return (SCENES, Column("Ours", "%"), *guided, *compared)
+
+
+def _by_photos(evidence: Evidence) -> list[str]:
+    """The scales that ask photographs, if any pool has them."""
+    named = {name.split()[0] for study in evidence.studies for name in study.guided}
+    return [method for method in BY_PHOTOS if method in named]
 
 
 def _pool_rows(evidence: Evidence, source: str) -> list[Row]:
@@ -176,10 +189,11 @@ def _pool_rows(evidence: Evidence, source: str) -> list[Row]:
         ("strict", f"Strict holdout, {FAMILY}", FAMILY, "strict"),
         ("strict", "Strict holdout, every family", None, ""),
         ("mixed", "As many sources as strict, with the family", None, "mixed"),
+        ("paper", "All other scenes, by the paper's recipe", None, ""),
         ("one-model", "All other scenes, learned from their training views", None, ""),
     ]
     named = {pool for study in evidence.studies for pool in study.predictions}
-    own = sorted(named - {way[0] for way in ways} - {"out-of-fold"})
+    own = sorted(p for p in named - {way[0] for way in ways} - {"out-of-fold"} if "@" not in p)
     rows = []
     for pool, text, family, published in [*ways, *((p, f"Pool {p}", None, "") for p in own)]:
         try:
@@ -187,13 +201,19 @@ def _pool_rows(evidence: Evidence, source: str) -> list[Row]:
             chosen = targets.having("full")
         except InputError:
             continue
-        rows.append(_pool_row(chosen, text, published, source))
+        guided = [
+            saving_cell(chosen, m) if all(chosen.can(m, s) for s in chosen.studies) else cell(None)
+            for m in _by_photos(evidence)
+        ]
+        rows.append(_pool_row(chosen, text, published, source, guided))
     if not rows:
         raise MissingError("no scene has view factors from any pool of source scenes")
     return rows
 
 
-def _pool_row(evidence: Evidence, text: str, published: str, source: str) -> Row:
+def _pool_row(
+    evidence: Evidence, text: str, published: str, source: str, guided: Sequence[Cell]
+) -> Row:
     known = {name: _published(source, published, name) for name in ("full", "ensemble", "gap", "p")}
     if published == "mixed" and source != "centre":
         known["full"] = paper_text("mixed", "saving")
@@ -212,7 +232,7 @@ def _pool_row(evidence: Evidence, text: str, published: str, source: str) -> Row
             cell(found.p, known["p"]),
         )
     ours = saving_cell(evidence, "full", known["full"])
-    return Row(text, (cell(len(evidence.studies)), ours, *compared, cell(beats)))
+    return Row(text, (cell(len(evidence.studies)), ours, *guided, *compared, cell(beats)))
 
 
 def _published(source: str, row: str, column: str) -> Figure | None:

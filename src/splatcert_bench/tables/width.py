@@ -5,12 +5,15 @@ from __future__ import annotations
 
 from functools import partial
 
-from splatcert_bench.statistics.compared_scales import HOLES
-from splatcert_bench.statistics.evidence import UNLEARNED, Evidence, MissingError
+from splatcert_bench.run.entries import FULL_ENSEMBLE
+from splatcert_bench.statistics.choices import ANY_RIDGE, MissingError
+from splatcert_bench.statistics.compared_scales import CORRECTED, GUIDED, HOLES
+from splatcert_bench.statistics.evidence import NESTED, PAPER_RECIPE, UNLEARNED, Evidence
 from splatcert_bench.statistics.scenes import FEWEST, compare
 from splatcert_bench.studies.collection import BenchStudies
 from splatcert_bench.tables.cells import (
     BASELINES,
+    BY_PHOTOS,
     COVERED,
     GAP,
     SAVING,
@@ -33,8 +36,13 @@ from splatcert_bench.tables.paper import paper, paper_text
 from splatcert_bench.tables.table import Cell, Column, Figure, Row, Table
 
 _COMPARED = ("gap", "p", "wins", "scenes")
-ONE_MODEL = ("constant", "gsu", "gavis", UNLEARNED, "full")
+OURS = (NESTED, PAPER_RECIPE, "full")
+ONE_MODEL = ("constant", "gsu", ANY_RIDGE, "gavis", UNLEARNED, *OURS, *BY_PHOTOS)
 MATCHED = "Same centre, same calibration views, same View-CP layer; only the scale map changes."
+MOVED = (
+    "Only the corrected centre has boxes around another picture; its saving is against the same "
+    "constant scale around the render."
+)
 CHOSEN = (
     "Shrinkages, and GAVIS's κ, are chosen by width on the source scenes of each target's "
     "predictor, never on the target."
@@ -58,21 +66,34 @@ def panel_a_all(bench: BenchStudies) -> Table:
 
 def paired(bench: BenchStudies) -> Table:
     """Our scale against each of the others, scene by scene."""
+    return _against_others(bench, "full", "paired", "Our scale against each of the others")
+
+
+def paired_guided(bench: BenchStudies) -> Table:
+    """The guided scale against each of the others, scene by scene."""
+    if not bench.main.somewhere(GUIDED):
+        raise MissingError("no scene has the guided scale")
+    title = "The guided scale against each of the others"
+    return _against_others(bench, GUIDED, "paired-guided", title)
+
+
+def _against_others(bench: BenchStudies, ours: str, name: str, title: str) -> Table:
     rows, unshown = [], []
-    for method in [m for m in _methods(bench.main) if m != "full"]:
-        both = bench.main.having("full", method)
-        savings = both.savings("full"), both.savings(method)
+    others = [m for m in _methods(bench.main) if m != ours]
+    for method in [*others, *bench.main.somewhere(FULL_ENSEMBLE)]:
+        both = bench.main.having(ours, method)
+        savings = both.savings(ours), both.savings(method)
         found = compare(*savings, resamples=both.protocol.resamples)
         if method != "oracle" and not found.is_shown:
             unshown.append(label(method))
-        known = f"full-{method}" if method in ("gsu", "ensemble") else ""
+        known = f"{ours}-{method}" if ours == "full" and method in ("gsu", "ensemble") else ""
         gap, p, *won = (paper_text(known, n) if known else None for n in _COMPARED)
         cells = mean_cell(found.gap, gap), cell(wins(found), won_of(*won)), cell(found.p, p)
         rows.append(Row(label(method), cells))
     return Table(
-        name="paired",
-        title="Our scale against each of the others, paired by scene",
-        row_head="Ours minus",
+        name=name,
+        title=f"{title}, paired by scene",
+        row_head="Ours minus" if ours == "full" else f"{label(ours)} minus",
         columns=(GAP, WINS, SIGN),
         rows=tuple(rows),
         notes=(
@@ -87,7 +108,7 @@ def paired(bench: BenchStudies) -> Table:
 def per_scene_main(bench: BenchStudies) -> Table:
     """Savings scene by scene, with the two paired differences (tab:per-scene-main)."""
     main, name = bench.main, "tab:per-scene-main"
-    methods = main.somewhere(*BASELINES, UNLEARNED, "full", "oracle")
+    methods = main.somewhere(*BASELINES, ANY_RIDGE, UNLEARNED, *OURS, *BY_PHOTOS, "oracle")
     pairs = [("full", m) for m in ("gsu", "ensemble") if m in methods]
     columns = [Column(label(m), "%") for m in methods]
     columns += [Column(f"Ours \N{MINUS SIGN} {label(m)}", "points") for _, m in pairs]
@@ -121,10 +142,12 @@ def _panel(bench: BenchStudies, name: str, methods: list[str], title: str) -> Ta
     compared = [m for m in methods if m not in ("constant", "oracle")]
     if not compared:
         raise MissingError("no scene has a scale to compare with the constant one")
-    best = max(compared, key=lambda method: float(evidence.savings(method).mean()))
+    same_centre = [m for m in compared if m != CORRECTED]
+    best = max(same_centre, key=lambda method: float(evidence.savings(method).mean()))
     rows = []
     for method in methods:
-        known = {c: paper("tab:panel-a", method, c) for c in ("saving", "coverage")}
+        row = "full" if method == PAPER_RECIPE else method
+        known = {c: paper("tab:panel-a", row, c) for c in ("saving", "coverage")}
         saving = saving_cell(evidence, method, known["saving"])
         saving = Cell(saving.ours, saving.paper, best=method == best)
         if method == "constant":
@@ -138,17 +161,26 @@ def _panel(bench: BenchStudies, name: str, methods: list[str], title: str) -> Ta
         row_head="Scale",
         columns=(Column("Models / passes"), SAVING, COVERED),
         rows=tuple(rows),
-        notes=(of_scenes(evidence, bench.main), f"{MATCHED} {CHOSEN}"),
+        notes=(
+            of_scenes(evidence, bench.main),
+            f"{MATCHED} {CHOSEN}",
+            *([MOVED] if CORRECTED in methods else []),
+        ),
     )
 
 
 def _methods(main: Evidence) -> list[str]:
     """Every baseline that a scene has, and users' maps that all scenes with those have."""
-    known = main.somewhere("constant", *BASELINES, UNLEARNED, "full", "oracle")
-    matched = main.having(*known).studies
-    own = set.intersection(*(set(study.maps) for study in matched)) - {*BASELINES, HOLES}
-    mine = sorted(m for m in own if not m.endswith("-pv") and not m.startswith("gavis-"))
-    return [*known[:-2], *main.somewhere(*mine), *known[-2:]]
+    known = main.somewhere("constant", *BASELINES, ANY_RIDGE, UNLEARNED)
+    ours = main.somewhere(*OURS, *BY_PHOTOS, "oracle")
+    matched = main.having(*known, *ours).studies
+    own = set.intersection(*(set(study.maps) for study in matched)) - {
+        *BASELINES,
+        HOLES,
+        FULL_ENSEMBLE,
+    }
+    mine = sorted(m for m in own if not m.endswith("-pv") and not m.startswith(("gavis-", "gsu@")))
+    return [*known, *main.somewhere(*mine), *ours]
 
 
 def _models(evidence: Evidence, method: str) -> Cell:

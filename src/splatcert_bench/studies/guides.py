@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Guides of the guided scale: pixels of every scene collected once, one guide per target."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from splatcert.camera import Camera
+from splatcert.capture import Capture
+from splatcert.difficulty.guided.guide import Guide
+from splatcert.scales.guide_learning import fit_guide, learn_guide
+from splatcert.scales.guide_sources import GuideSource, GuideViews, guide_source
+from splatcert.storage.arrays import UNUSABLE, Arrays, read_archive, unusable, write_archive
+from splatcert.storage.whole import output_folder
+from splatcert.witnesses.album import Album
+from splatcert_bench.run.layout import Bench, Model
+from splatcert_bench.studies.make_study import fitted_model
+
+TENSORS = ("maps", "difference", "drift")
+MAX_BYTES = 1 << 30
+"""Largest archive that is read; a view takes 80 kilobytes."""
+
+
+def collect_source(model: Model) -> None:
+    """Store what guides of other scenes learn from this one.
+
+    Held-out photographs are opened only if predictors learn from them too.
+    """
+    config, scene = model.bench.config, model.bench.load(model.scene)
+    _, fitted = fitted_model(model, scene)
+    album = Album.of(scene.training, fitted.scene, fitted.backend)
+    capture = Capture(
+        scene=scene,
+        splats=fitted.scene.splats,
+        unseen_by="model",
+        background=config.train.background,
+    )
+    side = capture.training_side(config.field, fitted.backend, ())
+    labelled = ()
+    if config.learn.views == "held-out":
+        held_out = scene.held_out
+        labelled = held_out.reveal("source", held_out.with_photo, by="bench guide")
+    source = guide_source(model.scene, side, fitted.scene, album, labelled)
+    save_source(source, model.guide_source)
+
+
+def learn_guides(bench: Bench, pool: str) -> None:
+    """Learn one guide per target of a pool, from its sources alone.
+
+    Two scenes left out give one guide, whichever of them is the target, so fits are shared.
+    """
+    fit = lru_cache(maxsize=None)(fit_guide)
+    known: dict[str, GuideSource] = {}
+    learned: dict[tuple[str, ...], Guide] = {}
+    for target, sources in bench.config.pools()[pool].items():
+        for scene in sources:
+            if scene not in known:
+                main = Model(bench, scene, bench.config.train.density)
+                known[scene] = load_source(main.guide_source)
+        if sources not in learned:
+            learned[sources] = learn_guide([known[name] for name in sources], fit)
+        path = bench.guide(pool, target)
+        output_folder(path.parent, inside=bench.out)
+        learned[sources].save(path)
+
+
+def save_source(source: GuideSource, path: Path) -> None:
+    """Write a source as an archive without Python objects."""
+    marks = json.dumps(source.marks, sort_keys=True)
+    arrays: dict[str, Any] = {"name": np.array(source.name), "marks": np.array(marks)}
+    for role, views in (("training", source.training), ("held_out", source.held_out)):
+        if views is not None:
+            cameras = [json.dumps(camera.to_plain()) for camera in views.cameras]
+            arrays[f"{role}_cameras"] = np.array(cameras)
+            arrays[f"{role}_field_means"] = views.field_means
+            arrays |= {f"{role}_{name}": getattr(views, name).numpy() for name in TENSORS}
+    write_archive(path, arrays)
+
+
+def load_source(path: Path) -> GuideSource:
+    """Read an archive that `save_source` wrote."""
+    arrays = read_archive(path, "a source of guides", MAX_BYTES)
+    try:
+        training, held_out = (_views(arrays, role) for role in ("training", "held_out"))
+        if training is None:
+            raise ValueError("there are no training views")
+        return GuideSource(
+            str(arrays["name"]), training, held_out, json.loads(str(arrays["marks"]))
+        )
+    except UNUSABLE as error:
+        raise unusable(path, "a source of guides", error) from error
+
+
+def _views(arrays: Arrays, role: str) -> GuideViews | None:
+    if f"{role}_cameras" not in arrays:
+        return None
+    cameras = [Camera.from_plain(**json.loads(str(text))) for text in arrays[f"{role}_cameras"]]
+    tensors = {name: torch.from_numpy(arrays[f"{role}_{name}"]) for name in TENSORS}
+    return GuideViews(tuple(cameras), **tensors, field_means=arrays[f"{role}_field_means"])

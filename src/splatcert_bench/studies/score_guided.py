@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The guided scale on the held-out views of one model, with the guide of every pool.
+
+A view is rendered and its witnesses are asked once for all guides. As in `certify`, training
+views set the rules, every scale of the batch is hashed before labels are opened, and the maps
+that are scored must be the hashed ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from splatcert.camera import Camera
+from splatcert.certificate.content.view_records import TrainingRecord
+from splatcert.certificate.hashes import map_hash
+from splatcert.conformal.calibrate import view_scores
+from splatcert.conformal.levels import parse_level
+from splatcert.conformal.maps import tenths_of, view_maps
+from splatcert.conformal.ranks import rank_correlation
+from splatcert.difficulty.guided.guide import load_guide
+from splatcert.field.fitted_scene import Query
+from splatcert.scales.guided import GuidedScale
+from splatcert.scales.scale import Rule, ScaledView
+from splatcert.scales.scoring import measure
+from splatcert.scene.roles import EvaluationView
+from splatcert.scene.scene import TrainingViews
+from splatcert.storage.whole import output_folder
+from splatcert.training.losses import ssim
+from splatcert.witnesses.album import Album, render_maps
+from splatcert_bench.baselines.baseline import Fitted
+from splatcert_bench.baselines.ensemble import Ensemble
+from splatcert_bench.run.entries import ENSEMBLE
+from splatcert_bench.run.layout import Model
+from splatcert_bench.statistics.compared_scales import CORRECTED, GUIDED
+from splatcert_bench.statistics.ranking import ause
+from splatcert_bench.studies.batch import ENSEMBLE_MEAN, MODEL, queries, shrunk
+from splatcert_bench.studies.counts import count_tenths
+from splatcert_bench.studies.make_study import betas_of, fitted_model, members_of
+from splatcert_bench.studies.scores import Label
+from splatcert_bench.studies.study import GuidedScores
+from splatcert_bench.studies.study_file import save_guided
+
+Scales = Mapping[str, GuidedScale]
+"""By name in a study: method and pool."""
+
+
+class _Frozen(NamedTuple):
+    """A scale of one view before labels."""
+
+    field: str
+    factor: float
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One view under one scale."""
+
+    scores: NDArray[np.float64]
+    mean: float
+    ause: float
+    spearman: float
+    psnr: float
+    ssim: float
+    tenths: NDArray[np.uint32]
+
+
+def score_guided(model: Model) -> None:
+    """Score the guided scale of every pool, around the render and the corrected centre."""
+    bench, scene = model.bench, model.bench.load(model.scene)
+    certificate, fitted = fitted_model(model, scene)
+    fitted = replace(fitted, **members_of(model))
+    scales = guided_scales(model, fitted, scene.training)
+    rules = _rules(scales, fitted, scene.training, certificate.record.training)
+    fixed = {
+        view.name: {
+            name: _Frozen(map_hash(one.field), one.factor)
+            for name, one in _looks(scales, rules, fitted, view.camera)
+        }
+        for view in queries(scene)
+    }
+
+    labelled = scene.held_out.reveal("evaluation", scene.held_out.with_photo, by="bench guided")
+    compared = ENSEMBLE in bench.config.study.methods and fitted.members is not None
+    ensemble = Ensemble(fitted) if compared else None
+    rows: dict[str, dict[str, list[_Row]]] = {MODEL: {}, ENSEMBLE_MEAN: {}}
+    for view in labelled:
+        mean = None if ensemble is None else ensemble.moments(view.camera).mean
+        for name, one in _looks(scales, rules, fitted, view.camera):
+            if _Frozen(map_hash(one.field), one.factor) != fixed[view.name][name]:
+                raise RuntimeError(f"the guided scale of {view.name!r} has changed before scoring")
+            rows[MODEL].setdefault(name, []).append(_row(view, one, model))
+            if mean is not None and one_is_around_the_render(name):
+                around = _row(view, replace(one, center=mean), model)
+                rows[ENSEMBLE_MEAN].setdefault(name, []).append(around)
+    pools = bench.config.pools()
+    output_folder(bench.out / "studies")
+    for centre, found in rows.items():
+        known = {
+            n: _scores(scales[n], pools[n.split()[1]][model.scene], r) for n, r in found.items()
+        }
+        if known:
+            save_guided(known, bench.out / "studies" / f"{model.study_key(centre)}.guided.npz")
+
+
+def one_is_around_the_render(name: str) -> bool:
+    """Whether a scale's centre may be replaced by another picture."""
+    return name.startswith(f"{GUIDED} ")
+
+
+def guided_scales(model: Model, fitted: Fitted, training: TrainingViews) -> Scales:
+    """The guided scale of every pool that has this target, ready to look."""
+    bench = model.bench
+    album = Album.of(training, fitted.scene, fitted.backend)
+    found = {}
+    for pool, targets in bench.config.guide_pools().items():
+        if model.scene in targets:
+            guide = load_guide(bench.guide(pool, model.scene))
+            plain = GuidedScale(guide, "render", album, training.cameras)
+            found[f"{GUIDED} {pool}"] = plain
+            found[f"{CORRECTED} {pool}"] = replace(plain, center="corrected")
+    return found
+
+
+def _rules(
+    scales: Scales, fitted: Fitted, training: TrainingViews, known: Sequence[TrainingRecord]
+) -> dict[str, Rule]:
+    """The frozen rule of every scale, from training views asked as if they were new."""
+    seen: dict[str, list[TrainingRecord]] = {name: [] for name in scales}
+    records = {record.name: record for record in known}
+    betas = {name: (parse_level(one.guide.beta, "beta"),) for name, one in scales.items()}
+    for view in training:
+        counted = not view.has_mask or bool(view.mask().any())
+        for name, query in _judged(scales, fitted, view.camera):
+            oracle = measure(view, query, betas[name])[0].oracle if counted else None
+            record = replace(records[view.name], field_mean=query.field_mean, oracle=oracle)
+            seen[name].append(record)
+    return {n: one.settle(seen[n], np.empty((0, 0)), betas[n]) for n, one in scales.items()}
+
+
+def _judged(scales: Scales, fitted: Fitted, camera: Camera) -> Iterator[tuple[str, Query]]:
+    """A camera under every scale, rendered and asked once."""
+    scene, album = fitted.scene, next(iter(scales.values())).album
+    assert album is not None
+    maps = render_maps(scene, camera, fitted.backend)
+    query = scene.described(camera, maps)
+    found = album.ask(camera, maps.center.cpu(), maps.depth.cpu())
+    for name, scale in scales.items():
+        yield name, scale.judged(query, maps, found)
+
+
+def _looks(
+    scales: Scales, rules: Mapping[str, Rule], fitted: Fitted, camera: Camera
+) -> Iterator[tuple[str, ScaledView]]:
+    for name, query in _judged(scales, fitted, camera):
+        rule = rules[name]
+        yield name, ScaledView.of(query, rule.factor_of(query), rule.lambda_b)
+
+
+def _row(view: EvaluationView, one: ScaledView, model: Model) -> _Row:
+    """Compare one photograph with one picture and its scale, at the picture's resolution."""
+    centre = one.center.cpu()
+    size = centre.shape[0], centre.shape[1]
+    label = Label.of(view, centre)
+    scale = shrunk(one.factor * one.shape().cpu().double(), size).numpy()
+    maps = view_maps(label.residual, scale, label.mask)
+    residual, counted = label.counted(label.residual), label.counted(scale)
+    return _Row(
+        scores=view_scores(label.residual, scale, betas_of(model), label.mask),
+        mean=float(counted.mean()),
+        ause=ause(residual, counted),
+        spearman=rank_correlation(residual, counted),
+        psnr=label.psnr,
+        ssim=ssim(centre, shrunk(view.image().cpu(), size)),
+        tenths=count_tenths(maps.ratios(), tenths_of(maps.scale)),
+    )
+
+
+def _scores(scale: GuidedScale, sources: tuple[str, ...], rows: Sequence[_Row]) -> GuidedScores:
+    guide = scale.guide
+    return GuidedScores(
+        scores=np.array([row.scores for row in rows]),
+        means=np.array([row.mean for row in rows]),
+        ause=np.array([row.ause for row in rows]),
+        spearman=np.array([row.spearman for row in rows]),
+        psnr=np.array([row.psnr for row in rows]),
+        ssim=np.array([row.ssim for row in rows]),
+        tenths=np.array([row.tenths for row in rows]),
+        sources=sources,
+        rule=(guide.power, guide.late, guide.strength),
+    )
