@@ -68,7 +68,7 @@ class GuidedScale(Scale):
             raise TypeError("a guided scale must be prepared with its photographs first")
         maps = render_maps(scene, camera, backend)
         query = scene.described(camera, maps)
-        found = self.album.ask(camera, maps.center.cpu(), maps.depth.cpu())
+        found = self.album.ask(camera, maps)
         if not bool(found.count.any()):
             return replace(query, remark=NO_WITNESS)
         values, mean = scale_map(log_scale(maps.field.cpu(), found, self.guide))
