@@ -71,7 +71,7 @@ def collect(data: Path, model: Path, work: Path) -> None:
     pictures = []
     for view in labelled:
         found, photo = render_maps(scene, view.camera, "cpu"), view.image()
-        told = album.ask(view.camera, found.center, found.depth)
+        told = album.ask(view.camera, found)
         made = [corrected(found.center, told, strength) for strength in STRENGTHS]
         pictures.append([[psnr(one, photo), ssim(one, photo)] for one in made])
     scale = GuidedScale(album=album, cameras=side.views.cameras)

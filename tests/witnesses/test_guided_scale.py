@@ -36,7 +36,9 @@ from splatcert.scales import named
 from splatcert.scales.guided import NO_WITNESS, GuidedScale
 from splatcert.scales.named import chosen_guide
 from splatcert.storage.schema import to_plain
+from splatcert.witnesses import album
 from splatcert.witnesses.photos import PhotosError
+from view_kinds import ready
 
 WEIGHTS = {"field": 0.3, "residual": 0.2, "clash": 0.2, "scatter": 0.1, "count": -0.1}
 
@@ -79,6 +81,20 @@ def test_a_guided_certificate_is_sealed_verified_and_predicts(certified, photos,
         inside.append(float(boxes.contains(photos[1][name]).double().mean()))
     assert sum(share >= 0.9 for share in inside) >= loaded.record.guarantee.rank
     assert made.predict(photos[0][HELD_OUT[0]]).half_width.std() > 0
+
+
+def test_a_gpu_asks_the_photographs_on_the_device(certified, photos, model, monkeypatch):
+    """Carried over with its photographs, q and boxes agree, and no native kernel is asked."""
+    made, folder = certified
+    monkeypatch.setattr(album, "ask", None)
+    carried = sc.load_certificate(folder, model, scene=made_capture(photos), backend=ready("gpu"))
+    assert carried.threshold == pytest.approx(made.threshold, rel=1e-4)
+    monkeypatch.undo()
+    for name in HELD_OUT[:3]:
+        boxes, direct = carried.predict(photos[0][name]), made.predict(photos[0][name])
+        apart = (boxes.half_width - direct.half_width).abs()
+        assert float(apart.median()) < 1e-6
+        assert float((boxes.center - direct.center).abs().median()) < 1e-6
 
 
 def test_the_corrected_centre_is_what_boxes_lie_around(certified, photos, model):

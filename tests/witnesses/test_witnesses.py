@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Witnesses: what is kept of a photograph, who is asked, and what becomes of the answers."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -9,9 +10,15 @@ import torch
 
 from splatcert import _native
 from splatcert.camera import Camera
-from splatcert.witnesses.maps import Witness, ask, ask_reference
+from splatcert.raster.gpu.device import DeviceMemoryError, Traffic, open_device
+from splatcert.raster.gpu.query import PLANES, DeviceMaps
+from splatcert.raster.gpu.witnesses import upload_photos
+from splatcert.raster.render import BackendError
+from splatcert.witnesses.album import ASKED, Album
+from splatcert.witnesses.maps import Witness, WitnessMaps, ask, ask_device, ask_reference
 from splatcert.witnesses.pack import BYTES, RESIDUAL_STEPS, pack, unpack
 from splatcert_bench.synthetic.scenes import made_cameras
+from view_kinds import ready
 
 SIZE = (47, 61)
 FLIPS = 2e-3
@@ -54,6 +61,37 @@ def test_a_packed_view_keeps_colours_to_a_step_and_depth_to_half_a_percent():
     assert ((kept - depth).abs() <= 0.004 * depth).all()
 
 
+def on_device(query: Camera, picture: torch.Tensor, depth: torch.Tensor) -> DeviceMaps:
+    """A picture and its depth as if a query had rendered them on the device."""
+    ready("gpu")
+    device, pixels = open_device(), query.width * query.height
+    planes = np.zeros((PLANES, pixels), np.float32)
+    planes[:3] = picture.reshape(3, pixels)
+    planes[9] = depth.ravel()
+    head = np.array([0, 0, 0, 0, query.width, pixels, 0, 0], np.uint32)
+    return DeviceMaps(device, device.upload(head), device.upload(planes), query, [0.0] * 19)
+
+
+def ask_gpu(
+    query: Camera, picture: torch.Tensor, depth: torch.Tensor, witnesses: Sequence[Witness]
+) -> WitnessMaps:
+    maps = on_device(query, picture, depth)
+    photos = upload_photos(maps.device, [witness.pixels.numpy() for witness in witnesses])
+    return ask_device(maps, witnesses, photos)
+
+
+every_way = pytest.mark.parametrize("by", [ask, ask_gpu, ask_reference])
+fast_ways = pytest.mark.parametrize("by", [ask, ask_gpu])
+
+
+def assert_agrees(found: WitnessMaps, truth: WitnessMaps) -> None:
+    assert truth.count.max() >= 3, "the scene must have points that several witnesses see"
+    same = found.count == truth.count
+    assert float((~same).float().mean()) <= FLIPS
+    apart = (found.planes - truth.planes).abs().amax(0)[same]
+    assert float(apart.max()) <= 2e-3 and float(apart.mean()) <= 2e-5
+
+
 @pytest.mark.parametrize("isa", _native.available_isas())
 def test_the_kernel_agrees_with_the_reference(isa, monkeypatch):
     before = _native.isa()
@@ -64,11 +102,23 @@ def test_the_kernel_agrees_with_the_reference(isa, monkeypatch):
         found = ask(query, picture, depth, witnesses)
     finally:
         _native.set_isa(before)
-    assert truth.count.max() >= 3, "the scene must have points that several witnesses see"
-    same = found.count == truth.count
-    assert float((~same).float().mean()) <= FLIPS
-    apart = (found.planes - truth.planes).abs().amax(0)[same]
-    assert float(apart.max()) <= 2e-3 and float(apart.mean()) <= 2e-5
+    assert_agrees(found, truth)
+
+
+def test_the_device_agrees_with_the_reference_in_the_same_bits_every_time():
+    asked = scene()
+    found = ask_gpu(*asked)
+    assert_agrees(found, ask_reference(*asked))
+    for _ in range(3):
+        assert torch.equal(ask_gpu(*asked).planes, found.planes)
+
+
+def test_a_small_binding_changes_no_map(monkeypatch):
+    """Pixels are asked about in several runs where their sums exceed a binding."""
+    asked = scene()
+    whole = ask_gpu(*asked)
+    monkeypatch.setattr(open_device(), "largest_binding", 64_000)
+    assert torch.equal(ask_gpu(*asked).planes, whole.planes)
 
 
 def test_the_same_bits_for_any_number_of_threads():
@@ -84,7 +134,7 @@ def test_the_same_bits_for_any_number_of_threads():
         _native.set_threads(threads)
 
 
-@pytest.mark.parametrize("by", [ask, ask_reference])
+@every_way
 def test_a_witness_at_the_query_itself_shows_the_photograph(by):
     query, picture, depth, _ = scene()
     photo = noise(5, *SIZE, 3)
@@ -98,7 +148,7 @@ def test_a_witness_at_the_query_itself_shows_the_photograph(by):
     assert maps.scatter.max() < 3e-3
 
 
-@pytest.mark.parametrize("by", [ask, ask_reference])
+@every_way
 def test_points_behind_a_surface_or_outside_the_picture_have_no_witness(by):
     query, picture, depth, _ = scene()
     wall = Witness(query, pack(picture, picture, 0.5 * depth))
@@ -109,13 +159,14 @@ def test_points_behind_a_surface_or_outside_the_picture_have_no_witness(by):
     assert not by(query, picture, torch.zeros_like(depth), [wall]).planes.any()
 
 
-def test_close_witnesses_weigh_more_than_distant_ones():
+@fast_ways
+def test_close_witnesses_weigh_more_than_distant_ones(by):
     query, picture, depth, _ = scene()
     aside = np.array(query.world_to_camera)
     aside[0, 3] += 0.6
     near = Witness(query, pack(picture, picture - 0.2, depth))
     far = Witness(replace(query, world_to_camera=aside), pack(picture, picture + 0.2, depth))
-    maps = ask(query, picture, depth, [near, far])
+    maps = by(query, picture, depth, [near, far])
     both = maps.count == 2
     assert both.any()
     assert (maps.drift[:, both] > 0.1).all()
@@ -128,3 +179,43 @@ def test_arrays_of_a_wrong_shape_are_refused():
         ask(query, picture[1:], depth, witnesses)
     with pytest.raises(ValueError, match="pixels has shape"):
         ask(query, picture, depth, [Witness(query, witnesses[0].pixels[..., :7].contiguous())])
+
+
+def test_the_album_goes_up_once_and_a_query_moves_cameras_and_maps():
+    """Photographs move for the first picture only; later ones cost the same for any album."""
+    height, width = SIZE
+    moved = []
+    for count in (9, 30):
+        query, picture, depth, witnesses = scene(count)
+        album, maps = Album(tuple(witnesses)), on_device(query, picture, depth)
+        maps.depth  # noqa: B018  brought down before bytes are counted
+        for _ in range(2):
+            maps.device.traffic = Traffic()
+            found = album.ask(query, maps)
+            moved.append(maps.device.traffic)
+        places = album.nearest(query, float(depth.median()))
+        native = ask(query, picture, depth, [album.witnesses[k] for k in places])
+        assert_agrees(found, native)
+        first, second = moved[-2:]
+        assert first.uploaded - second.uploaded == album.nbytes
+        # 28 words per witness and the place of the first pixel up, eleven maps down.
+        assert second.uploaded == 4 * (28 * ASKED + 1)
+        assert second.downloaded == 4 * 11 * height * width
+        assert first.dispatches == second.dispatches == ASKED + 1
+
+
+def test_photographs_that_the_device_cannot_hold_are_refused(monkeypatch):
+    query, picture, depth, witnesses = scene()
+    device = on_device(query, picture, depth).device
+    pixels = [witness.pixels.numpy() for witness in witnesses]
+    monkeypatch.setattr(device, "largest_binding", 20_000)
+    with pytest.raises(BackendError, match="a training photo takes 24,864 bytes"):
+        upload_photos(device, pixels)
+    monkeypatch.undo()
+
+    def full(_: object) -> None:
+        raise DeviceMemoryError("the GPU ran out of memory while allocating 3 bytes.")
+
+    monkeypatch.setattr(device, "upload", full)
+    with pytest.raises(DeviceMemoryError, match=r"for 9 training photos(.|\n)*back end 'cpu'"):
+        upload_photos(device, pixels)

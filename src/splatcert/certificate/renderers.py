@@ -4,12 +4,12 @@
 Let A be the certified renderer and B the other one. The frozen rule makes a scale of B's maps as
 it does of A's, so the scores under B are exchangeable too, and the guarantee holds with their
 order statistic. With the photographs they are computed. Without, each is bounded from the stored
-score under A and from both renders at the same camera.
+score under A and from both renders at the calibration cameras, and B's boxes there contain A's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-OUTWARD = 1 + 1e-12
-"""More than the rounding of the few float64 operations behind a bound."""
+OUTWARD = 1 + 2**-21
+"""Eight units in the last place of a float32. Half-widths lose fewer when they are rounded, so that
+boxes contain others to the bit."""
 MOST_WIDENING = Fraction(1, 10)
 """Boxes may become this much wider on average without photographs. A greater loss is a sign of a
 wrong renderer; the guarantee itself would survive it."""
@@ -67,13 +68,13 @@ class Difference:
         """Largest difference of centre and half-width together, at this multiplier."""
         return float((self.apart + multiplier * np.abs(self.certified - self.other)).max())
 
-    def bounds(self, scores: Sequence[float] | Array, margin: float) -> Array:
-        """Upper bounds of the view's scores under B, for boxes R s_B + margin.
+    def containing(self, multipliers: Array, margin: float) -> Array:
+        """Least multipliers U of s_B at which B's boxes contain A's, of multipliers R of s_A, [n].
 
-        Where a photograph is within R s_A of A's centre, it is within R s_A + apart of B's. So
-        the pixels that A's box covers at R are covered by B's at
-        max over p of (R s_A + apart - margin) / s_B, and the score under B is at most that.
+        What is within R s_A of A's centre is within R s_A + apart of B's. So boxes U s_B + margin
+        contain A's if U is the max over pixels of (R s_A + apart - margin) / s_B.
         """
-        reach = self.apart - margin
-        worst = [float(((r * self.certified + reach) / self.other).max()) for r in scores]
-        return np.maximum(worst, 0.0) * OUTWARD
+        reaches = [
+            (r * self.certified + self.apart) * OUTWARD - margin for r in multipliers.tolist()
+        ]
+        return np.array([max(0.0, float((reach / self.other).max())) for reach in reaches])

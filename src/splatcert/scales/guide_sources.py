@@ -100,7 +100,7 @@ def sample_views(
     rows, cameras = [], []
     for at, view in enumerate(each(views, "asking about views", on)):
         found = render_maps(scene, view.camera, backend)
-        told = album.ask(view.camera, found.center.cpu(), found.depth.cpu())
+        told = album.ask(view.camera, found)
         photo = require_labels(view).image()
         counted = view.mask().ravel().nonzero()[:, 0] if view.has_mask else None
         total = photo[..., 0].numel() if counted is None else len(counted)

@@ -68,7 +68,7 @@ class GuidedScale(Scale):
         if self.album is None:
             raise TypeError("a guided scale must be prepared with its photographs first")
         maps = render_maps(scene, camera, backend)
-        found = self.album.ask(camera, maps.center.cpu(), maps.depth.cpu())
+        found = self.album.ask(camera, maps)
         return self.judged(scene.described(camera, maps), maps, found)
 
     def judged(self, query: Query, maps: QueryMaps, found: WitnessMaps) -> Query:

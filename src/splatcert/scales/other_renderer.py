@@ -20,12 +20,16 @@ from splatcert.scene.roles import CalibrationView
 
 TRAINING_CAMERAS = 8
 """Training cameras that fix the margin; which ones does not depend on any label."""
+KNOTS = 9
+"""Multipliers at which boxes of both renderers are compared; scores in between take chords."""
 
 
 def bounded(certificate: Certificate, there: FrozenScale, here: FrozenScale) -> OtherRenderer:
     """Bounds of the scores under the renderer `here`, without photographs.
 
-    The certified renderer `there` must run on this machine.
+    A score R is bounded by the multiplier at which boxes of `here` contain those of `there` at R,
+    at every calibration camera. Order statistics are then those multipliers too. The certified
+    renderer `there` must run on this machine.
     """
     record, betas = certificate.record, certificate.views.betas
     cameras = [view.camera for view in record.training]
@@ -33,12 +37,14 @@ def bounded(certificate: Certificate, there: FrozenScale, here: FrozenScale) -> 
     prior = record.field.prior  # a multiplier of the right size that no calibration label sets
     margin = max(_difference(camera, there, here).margin(prior) for camera in chosen)
     known = np.stack([certificate.scores_at(beta) for beta in betas], axis=1)
-    rows, factors = [], []
-    for view, scores in zip(record.calibration, known, strict=True):
+    knots, factors = np.linspace(known.min(), known.max(), KNOTS), []
+    worst = np.zeros(KNOTS)
+    for view in record.calibration:
         difference = _difference(view.camera, there, here)
-        rows.append(difference.bounds(scores, margin))
+        worst = np.maximum(worst, difference.containing(knots, margin))
         factors.append(difference.other.mean())
-    found = _other(certificate, here, betas, np.array(rows), margin, np.array(factors))
+    rows = np.interp(known, knots, worst)  # a maximum of lines is convex: chords lie above it
+    found = _other(certificate, here, betas, rows, margin, np.array(factors))
     if not found.widening <= MOST_WIDENING:
         raise CertificateError(
             f"boxes of the back end {here.backend} would be {100 * found.widening:.3g}% wider than "

@@ -9,17 +9,20 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from splatcert.camera import Camera
 from splatcert.difficulty.descriptor import EPSILON0
 from splatcert.field.fitted_scene import FittedScene
 from splatcert.progress import Progress, quiet
 from splatcert.raster.abreast import abreast
+from splatcert.raster.gpu.device import Buffer, Device
+from splatcert.raster.gpu.model import Uploaded
+from splatcert.raster.gpu.query import DeviceMaps
+from splatcert.raster.gpu.witnesses import upload_photos
 from splatcert.raster.query_maps import QueryMaps
 from splatcert.raster.render import Backend, open_view
 from splatcert.scene.roles import TrainingView, require_labels
-from splatcert.witnesses.maps import Witness, WitnessMaps, ask
+from splatcert.witnesses.maps import Witness, WitnessMaps, ask, ask_device
 from splatcert.witnesses.pack import pack
 
 ASKED = 8
@@ -57,12 +60,20 @@ class Album:
         """Memory used."""
         return sum(witness.pixels.numel() for witness in self.witnesses)
 
-    def ask(self, camera: Camera, picture: Tensor, depth: Tensor) -> WitnessMaps:
-        """What the nearest photographs say about a camera's picture."""
-        return ask(camera, picture, depth, self.nearest(camera, float(depth.median())))
+    def ask(self, camera: Camera, maps: QueryMaps) -> WitnessMaps:
+        """What the nearest photographs say about a camera's picture, on the device if it is there.
 
-    def nearest(self, camera: Camera, depth: float) -> list[Witness]:
-        """The views to ask: close to the camera, relative to the depth, and alike in direction.
+        The photographs are uploaded when the first picture on a device is asked about.
+        """
+        places = self.nearest(camera, float(maps.depth.median()))
+        asked = [self.witnesses[k] for k in places]
+        if not isinstance(maps, DeviceMaps):
+            return ask(camera, maps.center, maps.depth, asked)
+        photos = _on_device.of(maps.device, self)
+        return ask_device(maps, asked, [photos[k] for k in places])
+
+    def nearest(self, camera: Camera, depth: float) -> list[int]:
+        """Places of the views to ask: close to the camera, for its depth, and alike in direction.
 
         A photograph taken by this very camera is never asked: it may be the picture's own label,
         and a training view is described as if it were new.
@@ -72,12 +83,19 @@ class Album:
         far = away / max(depth, SAME) + np.arccos((axes @ camera.forward).clip(-1.0, 1.0))
         far[[_same_pose(camera, witness.camera) for witness in self.witnesses]] = np.inf
         order = far.argsort(kind="stable")[:ASKED]
-        return [self.witnesses[k] for k in order if np.isfinite(far[k])]
+        return [int(k) for k in order if np.isfinite(far[k])]
 
     @cached_property
     def _geometry(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         cameras = [witness.camera for witness in self.witnesses]
         return np.array([c.centre for c in cameras]), np.array([c.forward for c in cameras])
+
+
+def _upload(device: Device, album: Album) -> list[Buffer]:
+    return upload_photos(device, [witness.pixels.numpy() for witness in album.witnesses])
+
+
+_on_device = Uploaded(_upload, lambda album: tuple(w.pixels for w in album.witnesses))
 
 
 def render_maps(scene: FittedScene, camera: Camera, backend: Backend) -> QueryMaps:

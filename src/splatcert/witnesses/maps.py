@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The maps of a query that its witnesses make, by native code and by a reference in torch.
+"""The maps of a query that its witnesses make: by native code, on a GPU, and by a reference.
 
 Each pixel is taken to where its surface lies in every witness. A witness that has the point in
 its picture and not behind another surface is compared there with the query. Those whose ray
@@ -20,6 +20,9 @@ from torch.nn.functional import grid_sample
 
 from splatcert import _native
 from splatcert.camera import Camera
+from splatcert.raster.gpu.device import Buffer
+from splatcert.raster.gpu.query import DeviceMaps
+from splatcert.raster.gpu.witnesses import ask_photos
 from splatcert.witnesses.pack import unpack
 
 PLANES = 11
@@ -103,10 +106,19 @@ def ask(
         picture.to(device="cpu", dtype=torch.float32).contiguous(),
         (camera.fx, camera.fy, camera.cx, camera.cy),
         [witness.pixels for witness in witnesses],
-        np.array([_numbers(camera, w.camera) for w in witnesses], np.float32).reshape(-1, 19),
+        numbers_of(camera, witnesses).astype(np.float32),
         planes,
     )
     return WitnessMaps(planes)
+
+
+def ask_device(
+    maps: DeviceMaps, witnesses: Sequence[Witness], photos: Sequence[Buffer]
+) -> WitnessMaps:
+    """The same on the device that rendered the query; `photos` are the witnesses' pixels there."""
+    sizes = [(witness.camera.width, witness.camera.height) for witness in witnesses]
+    found = ask_photos(maps, photos, sizes, numbers_of(maps.camera, witnesses))
+    return WitnessMaps(torch.from_numpy(found))
 
 
 def ask_reference(
@@ -154,7 +166,7 @@ def _ask_one(
     camera: Camera, at: Tensor, picture: Tensor, witness: Witness
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Photograph minus query, signed residual, distance, and whether the point is seen."""
-    numbers = torch.from_numpy(_numbers(camera, witness.camera))
+    numbers = torch.from_numpy(numbers_of(camera, [witness])[0])
     there = at @ numbers[:9].reshape(3, 3).T + numbers[9:12]
     z = there[..., 2]
     lens = witness.camera
@@ -175,10 +187,14 @@ def _ask_one(
     return found[:3].permute(1, 2, 0) - picture, found[3:].permute(1, 2, 0), distance, seen
 
 
-def _numbers(query: Camera, witness: Camera) -> NDArray[np.float64]:
-    """Rotation and shift from query to witness, and the witness's centre and lens, [19]."""
-    here, there = query.world_to_camera, witness.world_to_camera
-    rotation = there[:3, :3] @ here[:3, :3].T
-    shift = there[:3, 3] - rotation @ here[:3, 3]
-    lens = (witness.fx, witness.fy, witness.cx, witness.cy)
-    return np.concatenate([rotation.ravel(), shift, -rotation.T @ shift, lens])
+def numbers_of(query: Camera, witnesses: Sequence[Witness]) -> NDArray[np.float64]:
+    """Rotation and shift from query to each witness, and its centre and lens, [n, 19]."""
+    rows = np.empty((len(witnesses), 19))
+    here = query.world_to_camera
+    for row, (camera, _) in zip(rows, witnesses, strict=True):
+        there = camera.world_to_camera
+        rotation = there[:3, :3] @ here[:3, :3].T
+        shift = there[:3, 3] - rotation @ here[:3, 3]
+        lens = (camera.fx, camera.fy, camera.cx, camera.cy)
+        row[:] = np.concatenate([rotation.ravel(), shift, -rotation.T @ shift, lens])
+    return rows

@@ -148,7 +148,7 @@ def _judged(scales: Scales, fitted: Fitted, camera: Camera) -> Iterator[tuple[st
     assert album is not None
     maps = render_maps(scene, camera, fitted.backend)
     query = scene.described(camera, maps)
-    found = album.ask(camera, maps.center.cpu(), maps.depth.cpu())
+    found = album.ask(camera, maps)
     for name, scale in scales.items():
         yield name, scale.judged(query, maps, found)
 

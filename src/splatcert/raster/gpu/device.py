@@ -53,6 +53,10 @@ def _wgpu() -> Any:
     return wgpu
 
 
+class DeviceMemoryError(BackendError):
+    """The device has no memory left."""
+
+
 @contextmanager
 def device_errors(doing: str) -> Iterator[None]:
     """Turn what wgpu raises into a message that says what to do."""
@@ -60,7 +64,7 @@ def device_errors(doing: str) -> Iterator[None]:
     try:
         yield
     except wgpu.GPUOutOfMemoryError as error:
-        raise BackendError(
+        raise DeviceMemoryError(
             f"the GPU ran out of memory while {doing}.\n"
             "  Close other programs that use it, render fewer pixels, or use the back end 'cpu'."
         ) from error

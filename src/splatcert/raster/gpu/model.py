@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from threading import Lock
 from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -88,7 +89,7 @@ def _tables(device: Device, traits: Traits) -> list[Buffer]:
     return [device.upload(rows[part]) for part in page_slices(device, len(rows))]
 
 
-Source = TypeVar("Source", Splats, Traits)
+Source = TypeVar("Source")
 Stored = TypeVar("Stored")
 
 
@@ -100,16 +101,17 @@ class Uploaded(Generic[Source, Stored]):
         make: Callable[[Device, Source], Stored],
         tensors: Callable[[Source], tuple[Tensor, ...]],
     ) -> None:
-        self._make, self._tensors = make, tensors
+        self._make, self._tensors, self._lock = make, tensors, Lock()
         self._kept: WeakKeyDictionary[Source, tuple[object, Stored]] = WeakKeyDictionary()
 
     def of(self, device: Device, source: Source) -> Stored:
         """The copy of this object, uploaded on first use and after a change in place."""
-        state = [id(device), *(_version(tensor) for tensor in self._tensors(source))]
-        kept = self._kept.get(source)
-        if kept is None or kept[0] != state:
-            kept = state, self._make(device, source)
-            self._kept[source] = kept
+        state = [device, *(_version(tensor) for tensor in self._tensors(source))]
+        with self._lock:  # threads wait for one upload instead of each making their own
+            kept = self._kept.get(source)
+            if kept is None or kept[0] != state:
+                kept = state, self._make(device, source)
+                self._kept[source] = kept
         return kept[1]
 
 
@@ -129,15 +131,9 @@ def camera_words(camera: Camera, rows: slice, antialiased: bool) -> NDArray[np.u
     turn, centre = np.zeros((3, 4)), np.zeros(4)
     turn[:, :3] = pose[:3, :3]
     centre[:3] = -pose[:3, :3].T @ pose[:3, 3]
-    margins = [
-        FOV_MARGIN * 0.5 * camera.width / camera.fx,
-        FOV_MARGIN * 0.5 * camera.height / camera.fy,
-    ]
     slopes = [
-        -(camera.cx / camera.fx + margins[0]),
-        (camera.width - camera.cx) / camera.fx + margins[0],
-        -(camera.cy / camera.fy + margins[1]),
-        (camera.height - camera.cy) / camera.fy + margins[1],
+        *_slopes(camera.cx, camera.fx, camera.width),
+        *_slopes(camera.cy, camera.fy, camera.height),
     ]
     parts = [half for exact in (turn, centre, focal, principal) for half in _halves(exact)]
     floats = np.concatenate([*parts, np.array(slopes, np.float32)])
@@ -145,7 +141,7 @@ def camera_words(camera: Camera, rows: slice, antialiased: bool) -> NDArray[np.u
     return np.concatenate([floats.view(np.uint32), np.array(sizes, np.uint32)])
 
 
-def _held(principal: float, focal: float, size: int) -> tuple[float, float]:
+def _slopes(principal: float, focal: float, size: int) -> tuple[float, float]:
     """Least and largest slope that the Jacobian may take."""
     margin = FOV_MARGIN * 0.5 * size / focal
     return -(principal / focal + margin), (size - principal) / focal + margin

@@ -34,15 +34,16 @@ BLOCK = 4096
 class DeviceMaps(QueryMaps):
     """What one pass renders of a camera; maps and depth stay on the device until asked for."""
 
-    _device: Device
-    _picture: Buffer
-    _planes: Buffer
-    _camera: Camera
+    device: Device
+    picture: Buffer
+    planes: Buffer
+    """Everything that was rendered, [12, H, W] in the order of `planes.wgsl`."""
+    camera: Camera
 
     def __init__(
         self, device: Device, picture: Buffer, planes: Buffer, camera: Camera, results: list[float]
     ) -> None:
-        self.__dict__.update(_device=device, _picture=picture, _planes=planes, _camera=camera)
+        self.__dict__.update(device=device, picture=picture, planes=planes, camera=camera)
         self.__dict__.update(center=self._read(0, 3), field=self._read(3))
         means, (variance, *selected) = results[:AVERAGED], results[AVERAGED:]
         pairs = zip(means, selected[::2], selected[1::2], strict=False)
@@ -67,16 +68,16 @@ class DeviceMaps(QueryMaps):
 
     def hardly_shown(self, alpha: float, exposure: float, angle: float) -> NDArray[np.float64]:
         """Shares of pixels below an opacity, below a log exposure, beyond an angle, [3]."""
-        limits = self._device.upload(np.array([alpha, exposure, angle], np.float32))
-        counts, pixels = self._device.empty(3), self._planes.words // PLANES
-        self._device.run_over("shares", pixels, self._picture, self._planes, limits, counts)
-        return self._device.download(counts, dtype=np.uint32) / pixels
+        limits = self.device.upload(np.array([alpha, exposure, angle], np.float32))
+        counts, pixels = self.device.empty(3), self.planes.words // PLANES
+        self.device.run_over("shares", pixels, self.picture, self.planes, limits, counts)
+        return self.device.download(counts, dtype=np.uint32) / pixels
 
     def _read(self, plane: int, channels: int = 1) -> Tensor:
-        pixels = self._planes.words // PLANES
+        pixels = self.planes.words // PLANES
         words = slice(plane * pixels, (plane + channels) * pixels)
-        shape = self._camera.height, self._camera.width, channels
-        found = torch.from_numpy(self._device.download(self._planes, words).reshape(shape))
+        shape = self.camera.height, self.camera.width, channels
+        found = torch.from_numpy(self.device.download(self.planes, words).reshape(shape))
         return found if channels > 1 else found[..., 0]
 
 
