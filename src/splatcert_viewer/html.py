@@ -12,8 +12,8 @@ from splatcert.conformal.boxes import VACUOUS, width_in_words
 from splatcert.conformal.calibrate import shortfall
 from splatcert.report.colours import GREY, STEPS, WidthScale, palette
 from splatcert.report.words.promise import promise_lines
+from splatcert_viewer.cameras.known_views import KnownView
 from splatcert_viewer.frame import Frame, Mode
-from splatcert_viewer.known_views import KnownView
 
 GOOD, BAD, QUIET = "#51cf66", "#ff922b", "#909296"
 CAPTIONS: dict[Mode, str] = {

@@ -6,43 +6,31 @@ The address of the page holds a random token, without which nothing is served.
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import gc
-import logging
 import secrets
 import socket
-import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
-from http import HTTPStatus
 from io import StringIO
-from typing import Any
-from urllib.parse import urlsplit
 
 import viser
-import websockets.asyncio.server
 
 from splatcert.errors import InputError
+from splatcert_viewer.cameras.viewpoint import viewpoint_of
+from splatcert_viewer.handshake import LINK, guarding
 from splatcert_viewer.page import ClientPage
 from splatcert_viewer.schedule import RenderLoop
 from splatcert_viewer.shown import ViewerState
-from splatcert_viewer.viewpoint import viewpoint_of
 
 PATIENCE = 0.25
 """Seconds to wait for an unfinished picture, and again for clients to disconnect."""
-LOCAL = ("127.0.0.1", "localhost", "::1")
-"""Names of this machine for itself."""
 IN_USE = (
     "port {} is in use, perhaps by another viewer.\n"
     "  Stop that one, choose another port, or pass --port 0 for any free port."
 )
-
-
-REFUSED = "This page may not connect.\n"
-NO_TOKEN = "Open the address that splatcert view printed; it ends in a token.\n"
 COLLECT_EVERY = 8
 """Clients that may leave before their memory is freed: viser's objects refer to each other, and
 Python would look for such rings only after many more."""
@@ -96,86 +84,6 @@ def check_address(host: str, port: int) -> None:
         raise AddressError(reasons.get(error.errno or 0, unknown)) from None
 
 
-def admitted(host: str | None, origin: str | None, listening: str) -> bool:
-    """Whether a request may come in, by its Host and Origin and by where the server listens.
-
-    A foreign page can open a WebSocket to this machine, but the browser names it as Origin. A
-    foreign name that resolves to this machine is not one of ours; which names are ours is known
-    only if the server is local.
-    """
-    try:
-        name = urlsplit(f"//{host or ''}").hostname
-        same = origin is None or urlsplit(origin).netloc == host
-    except ValueError:
-        return False
-    return same and (listening not in LOCAL or name in LOCAL)
-
-
-def without_token(path: str, token: str) -> str | None:
-    """The rest of a path that starts with the token; None if it does not."""
-    _, _, inner = path.partition("/")
-    first, _, rest = inner.partition("/")
-    found, _, query = first.partition("?")
-    known = secrets.compare_digest(found.encode(errors="replace"), token.encode())
-    return f"/{rest}" + f"?{query}" * bool(query) if known else None
-
-
-class _OneLine(logging.Handler):
-    """Reports a client that was disconnected for what it sent, without a traceback."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        error = record.exc_info[1] if record.exc_info else None
-        if record.levelno >= logging.ERROR and error is not None:
-            _report(error)
-
-
-def _report(error: BaseException) -> None:
-    print(
-        "splatcert: a client sent a message that cannot be used "
-        f"({type(error).__name__}); the others are not affected",
-        file=sys.stderr,
-    )
-
-
-def _log() -> logging.Logger:
-    """Where the server's library reports failures."""
-    log = logging.Logger("splatcert viewer")
-    log.addHandler(_OneLine())
-    return log
-
-
-@contextmanager
-def guarding(listening: str, token: str) -> Iterator[None]:
-    """Servers that start meanwhile refuse requests that are not admitted or lack the token.
-
-    viser offers no hook for this, so the function by which it starts is wrapped while it does.
-    """
-    server: Any = websockets.asyncio.server
-    serve: Callable[..., Any] = server.serve
-
-    def guarded(*arguments: Any, process_request: Any = None, **options: Any) -> Any:
-        def process(connection: Any, request: Any) -> Any:
-            host, origin = (request.headers.get(name) for name in ("Host", "Origin"))
-            if not admitted(host, origin, listening):
-                return connection.respond(HTTPStatus.FORBIDDEN, REFUSED)
-            path = without_token(request.path, token)
-            if path is None:
-                return connection.respond(HTTPStatus.FORBIDDEN, NO_TOKEN)
-            request.path = path
-            return None if process_request is None else process_request(connection, request)
-
-        asyncio.get_running_loop().set_exception_handler(
-            lambda _, context: _report(context.get("exception") or RuntimeError())
-        )
-        return serve(*arguments, process_request=process, logger=_log(), **options)
-
-    server.serve = guarded
-    try:
-        yield
-    finally:
-        server.serve = serve
-
-
 @contextmanager
 def serving(
     state: ViewerState, host: str, port: int, complain: Callable[[Exception], None]
@@ -226,12 +134,18 @@ def _serve_clients(
 ) -> None:
     """Make a page for every client that connects, and remove it when the client leaves."""
     pages: dict[int, ClientPage] = {}
+    links: dict[int, str] = {}
     left = 0
 
     @server.on_client_connect
+    async def _(client: viser.ClientHandle) -> None:
+        links[client.client_id] = LINK.get()  # known here, but not in the thread of the next one
+
+    @server.on_client_connect
     def _(client: viser.ClientHandle) -> None:
+        link = links.pop(client.client_id, "")
         try:
-            pages[client.client_id] = ClientPage(state, client, loop)
+            pages[client.client_id] = ClientPage(state, client, loop, link)
         except Exception as error:
             complain(error)
         if client.client_id not in server.get_clients():  # it has already disconnected
