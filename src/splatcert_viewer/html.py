@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 
@@ -30,6 +31,12 @@ def _block(content: str) -> str:
 
 def _line(content: str, colour: str = QUIET) -> str:
     return f'<div style="color:{colour}">{content}</div>'
+
+
+def facts(said: Mapping[str, str]) -> str:
+    """Labelled lines."""
+    lines = (f"<div><b>{escape(label)}.</b> {escape(text)}</div>" for label, text in said.items())
+    return _block(f'<div data-path="{len(said)}">{"".join(lines)}</div>')
 
 
 def caption(mode: Mode) -> str:

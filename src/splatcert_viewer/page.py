@@ -13,8 +13,10 @@ from typing import Any
 import viser
 from viser._messages import RunJavascriptMessage
 
+from splatcert_viewer.cameras.films import Films
 from splatcert_viewer.cameras.flight import Flight, move, viewpoint_from
 from splatcert_viewer.cameras.landmarks import CapturePanel
+from splatcert_viewer.cameras.recorder import PathPanel
 from splatcert_viewer.frame import MODES, DisplayMode, Mode, draw
 from splatcert_viewer.html import caption, colour_bar, guarantee_words
 from splatcert_viewer.link import PageState, read_link
@@ -33,7 +35,12 @@ class ClientPage:
     """Controls and pictures of one client."""
 
     def __init__(
-        self, state: ViewerState, client: viser.ClientHandle, loop: RenderLoop, link: str = ""
+        self,
+        state: ViewerState,
+        client: viser.ClientHandle,
+        loop: RenderLoop,
+        films: Films,
+        link: str = "",
     ) -> None:
         self._state, self._client, self._loop = state, client, loop
         self._viewpoint = viewpoint_from(client.camera)
@@ -46,6 +53,7 @@ class ClientPage:
         self._build_levels()
         self._flight = Flight(client)
         self._capture = CapturePanel(state, client, self._ask, self._flight)
+        self._path = PathPanel(state, client, self._ask, self._flight, films)
         self._capture.moved(self._viewpoint.position)
         client.camera.on_update(self._moved)
         if wanted.viewpoint is not None:
@@ -60,8 +68,9 @@ class ClientPage:
         if self._pending is not None:
             self._pending.cancel()
         self._flight.stop()
+        self._path.leave()
         self._loop.forget(
-            *((self._client.client_id, name) for name in ("frame", "card", "colours"))
+            *((self._client.client_id, name) for name in ("frame", "card", "colours", "film"))
         )
 
     def _build_display(self) -> None:

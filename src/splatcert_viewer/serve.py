@@ -9,16 +9,21 @@ from __future__ import annotations
 import errno
 import gc
 import secrets
+import shutil
 import socket
+import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
 from io import StringIO
+from pathlib import Path
 
 import viser
 
 from splatcert.errors import InputError
+from splatcert_viewer.cameras.films import Films
 from splatcert_viewer.cameras.viewpoint import viewpoint_of
 from splatcert_viewer.handshake import LINK, guarding
 from splatcert_viewer.page import ClientPage
@@ -86,9 +91,13 @@ def check_address(host: str, port: int) -> None:
 
 @contextmanager
 def serving(
-    state: ViewerState, host: str, port: int, complain: Callable[[Exception], None]
+    state: ViewerState,
+    host: str,
+    port: int,
+    complain: Callable[[Exception], None],
+    films: Path | None = None,
 ) -> Iterator[Server]:
-    """Serve the page as long as the context lasts."""
+    """Serve the page as long as the context lasts; finished films go to the folder `films`."""
     check_address(host, port)
     loop, token = RenderLoop(complain), secrets.token_urlsafe(16)
     # the command prints the address itself
@@ -97,14 +106,17 @@ def serving(
     server.token = token
     for about in ("Queued a .* on a closed connection", r"\[viser\] .* does not match annotation"):
         warnings.filterwarnings("ignore", about)  # a client has left, or sent nonsense
+    scratch = tempfile.mkdtemp(prefix="splatcert-films-")
     try:
         if port and server.get_port() != port:  # taken since it was checked
             raise AddressError(IN_USE.format(port))
         _set_up(server, state)
-        _serve_clients(server, state, loop, complain)
+        pages = Pages(state, loop, Films(Path(scratch), films), complain)
+        _serve_clients(server, pages)
         loop.start()
         yield server
     finally:
+        shutil.rmtree(scratch, ignore_errors=True)
         loop.stop(PATIENCE)
         # Browsers may take seconds to disconnect; there is no need to wait for them.
         leaving = threading.Thread(target=server.stop, daemon=True)
@@ -126,12 +138,21 @@ def _set_up(server: viser.ViserServer, state: ViewerState) -> None:
     camera.fov = viewpoint_of(start).fov
 
 
-def _serve_clients(
-    server: viser.ViserServer,
-    state: ViewerState,
-    loop: RenderLoop,
-    complain: Callable[[Exception], None],
-) -> None:
+@dataclass(frozen=True, eq=False)
+class Pages:
+    """What the pages of all clients share."""
+
+    state: ViewerState
+    loop: RenderLoop
+    films: Films
+    complain: Callable[[Exception], None]
+
+    def open(self, client: viser.ClientHandle, link: str) -> ClientPage:
+        """The page of one client."""
+        return ClientPage(self.state, client, self.loop, self.films, link)
+
+
+def _serve_clients(server: viser.ViserServer, made: Pages) -> None:
     """Make a page for every client that connects, and remove it when the client leaves."""
     pages: dict[int, ClientPage] = {}
     links: dict[int, str] = {}
@@ -145,9 +166,9 @@ def _serve_clients(
     def _(client: viser.ClientHandle) -> None:
         link = links.pop(client.client_id, "")
         try:
-            pages[client.client_id] = ClientPage(state, client, loop, link)
+            pages[client.client_id] = made.open(client, link)
         except Exception as error:
-            complain(error)
+            made.complain(error)
         if client.client_id not in server.get_clients():  # it has already disconnected
             remove(client)
 

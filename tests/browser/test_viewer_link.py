@@ -9,31 +9,18 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from certified_capture import certify_scene as certify
-from certified_capture import made_capture, made_model, made_photos, made_predictor, made_truth
-
 pytest.importorskip("viser", reason="viser is not installed: pip install splatcert[view]")
 pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 
 from splatcert_viewer.cameras.flight import viewpoint_from
 from splatcert_viewer.serve import Server, serving
-from splatcert_viewer.shown import ViewerState
 from waiting import until
 
 
-@pytest.fixture(scope="module")
-def state() -> ViewerState:
-    photos = made_photos()
-    certificate = certify(
-        made_capture(photos), made_model(made_truth()), predictor=made_predictor()
-    )
-    return ViewerState.of(certificate, None)
-
-
 @pytest.fixture
-def server(state) -> Iterator[Server]:
+def server(viewed) -> Iterator[Server]:
     failures: list[Exception] = []
-    with serving(state, "127.0.0.1", 0, failures.append) as running:
+    with serving(viewed, "127.0.0.1", 0, failures.append) as running:
         yield running
     assert not failures
 
