@@ -39,11 +39,11 @@ from splatcert.raster import native
 from splatcert.raster.render import open_view, render
 from splatcert.scene.scene import scene_from_tensors
 from splatcert_bench.synthetic.scenes import made_cameras, made_splats
+from splatcert_viewer.cameras.viewpoint import Viewpoint, viewpoint_of
 from splatcert_viewer.frame import DisplayMode, Mode, certified_pixels, draw, to_bytes
 from splatcert_viewer.page import MOVING_QUALITY
 from splatcert_viewer.schedule import BUDGET, RenderLoop
 from splatcert_viewer.shown import ViewerState
-from splatcert_viewer.viewpoint import Viewpoint, viewpoint_of
 
 WIDTH, HEIGHT, GAUSSIANS = 640, 420, 100_000
 VIEWS, EVERY, PLACES = 30, 3, 120

@@ -16,6 +16,7 @@ from splatcert.commands import MEMBER_OPTION, unset
 from splatcert.commands.engines import CertifiedEngineOptions, Engine
 from splatcert.console import say, say_all, silent
 from splatcert.errors import InputError
+from splatcert.storage.whole import output_folder
 
 if TYPE_CHECKING:
     from splatcert_viewer.shown import ViewerState
@@ -41,6 +42,8 @@ class View:
     data: Annotated[Path | None, unset("DATA")] = None
     """Path to the capture, to show the photographs that the certificate used."""
     member: Annotated[str | None, MEMBER_OPTION] = None
+    films: Annotated[Path | None, unset("FOLDER")] = None
+    """Folder for films of recorded camera paths. Default: the browser downloads them."""
     host: str = "127.0.0.1"
     """Address to listen on; 0.0.0.0 admits other machines."""
     port: int = 8080
@@ -73,13 +76,15 @@ class View:
         from splatcert_viewer.shown import ViewerState
 
         check_address(self.host, self.port)
+        if self.films is not None:
+            output_folder(self.films)
         torch.set_num_threads(1)  # torch's threads would spin on the cores the renderer uses
         certificate = open_certificate(
             self.certificate, self.model, self.data, self.member, engine.asked
         )
         scene = load_certified_scene(certificate.record, self.data) if self.data else None
         state = ViewerState.of(certificate, scene)
-        with serving(state, self.host, self.port, _complain) as server:
+        with serving(state, self.host, self.port, _complain, self.films) as server:
             try:
                 if self.json:
                     print(json.dumps(self._facts(state, server.address), indent=2))
@@ -89,7 +94,7 @@ class View:
                 threading.Event().wait()
             except KeyboardInterrupt:
                 with silent(self.json):
-                    say("Ended", "the viewer stores nothing; start it again at any time")
+                    say("Ended", "start the viewer again at any time")
 
     def _facts(self, state: ViewerState, address: str) -> dict[str, Any]:
         """The facts that scripts get, as JSON."""
@@ -111,6 +116,8 @@ class View:
             say("Back end", other.words(state.certificate.record.renderer.backend))
         photos = "with photographs" if state.scene else "pass --data to show photographs"
         say("Capture", f"{len(state.views)} views; {photos}")
+        if self.films is not None:
+            say("Films", f"of recorded camera paths go to {self.films}")
         say("Page", address)
         if self.host not in ALONE:
             say("Warning", "everyone who has this address can see the page and its photographs")

@@ -18,9 +18,9 @@ from splatcert.conformal.boxes import Boxes, Flag
 from splatcert.conformal.levels import in_percent
 from splatcert.report.colours import WidthScale
 from splatcert.scene.scene import Scene
+from splatcert_viewer.cameras.known_views import KnownView, photo_of
+from splatcert_viewer.cameras.viewpoint import Viewpoint
 from splatcert_viewer.colours import coloured
-from splatcert_viewer.known_views import KnownView, photo_of
-from splatcert_viewer.viewpoint import Viewpoint
 
 Pixels = NDArray[np.uint8]
 Mode = Literal["RGB", "half-width", "lower", "upper"]

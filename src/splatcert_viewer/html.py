@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 
@@ -12,8 +13,8 @@ from splatcert.conformal.boxes import VACUOUS, width_in_words
 from splatcert.conformal.calibrate import shortfall
 from splatcert.report.colours import GREY, STEPS, WidthScale, palette
 from splatcert.report.words.promise import promise_lines
+from splatcert_viewer.cameras.known_views import KnownView
 from splatcert_viewer.frame import Frame, Mode
-from splatcert_viewer.known_views import KnownView
 
 GOOD, BAD, QUIET = "#51cf66", "#ff922b", "#909296"
 CAPTIONS: dict[Mode, str] = {
@@ -30,6 +31,12 @@ def _block(content: str) -> str:
 
 def _line(content: str, colour: str = QUIET) -> str:
     return f'<div style="color:{colour}">{content}</div>'
+
+
+def facts(said: Mapping[str, str]) -> str:
+    """Labelled lines."""
+    lines = (f"<div><b>{escape(label)}.</b> {escape(text)}</div>" for label, text in said.items())
+    return _block(f'<div data-path="{len(said)}">{"".join(lines)}</div>')
 
 
 def caption(mode: Mode) -> str:

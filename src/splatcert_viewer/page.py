@@ -6,42 +6,71 @@ Nothing here waits: callbacks request pictures, and the render loop paints them.
 
 from __future__ import annotations
 
+import asyncio
+import json
 from typing import Any
 
 import viser
+from viser._messages import RunJavascriptMessage
 
+from splatcert_viewer.cameras.films import Films
+from splatcert_viewer.cameras.flight import Flight, move, viewpoint_from
+from splatcert_viewer.cameras.landmarks import CapturePanel
+from splatcert_viewer.cameras.recorder import PathPanel
 from splatcert_viewer.frame import MODES, DisplayMode, Mode, draw
 from splatcert_viewer.html import caption, colour_bar, guarantee_words
-from splatcert_viewer.landmarks import CapturePanel, viewpoint_from
+from splatcert_viewer.link import PageState, read_link
 from splatcert_viewer.schedule import Paint, RenderLoop
 from splatcert_viewer.shown import ViewerState
 
 MOVING_QUALITY, STILL_QUALITY = 75, 92
 """JPEG quality while the camera moves, and at rest."""
+AT_REST = 0.4
+"""Seconds without a change after which the address follows; browsers limit how often it may."""
+ADDRESS = "history.replaceState(null, '', '/' + location.pathname.split('/')[1] + '/' + {})"
+"""Sets the address to the token and this link, without loading anything."""
 
 
 class ClientPage:
     """Controls and pictures of one client."""
 
-    def __init__(self, state: ViewerState, client: viser.ClientHandle, loop: RenderLoop) -> None:
+    def __init__(
+        self,
+        state: ViewerState,
+        client: viser.ClientHandle,
+        loop: RenderLoop,
+        films: Films,
+        link: str = "",
+    ) -> None:
         self._state, self._client, self._loop = state, client, loop
         self._viewpoint = viewpoint_from(client.camera)
         self._gone = False
-        self._mode: Mode = "RGB"
-        self._certificate = state.certificate
+        self._pending: asyncio.TimerHandle | None = None
+        wanted, ignored = read_link(link, state.levels)
+        self._mode: Mode = wanted.mode
+        self._certificate = wanted.certificate
         self._build_display()
         self._build_levels()
-        self._capture = CapturePanel(state, client, self._ask)
+        self._flight = Flight(client)
+        self._capture = CapturePanel(state, client, self._ask, self._flight)
+        self._path = PathPanel(state, client, self._ask, self._flight, films)
         self._capture.moved(self._viewpoint.position)
         client.camera.on_update(self._moved)
+        if wanted.viewpoint is not None:
+            move(client, wanted.viewpoint)
+        if ignored:
+            client.add_notification("Link", f"Not usable here, ignored: {', '.join(ignored)}.")
         self._ask_frame()
 
     def leave(self) -> None:
         """The client has gone."""
         self._gone = True
-        self._capture.leave()
+        if self._pending is not None:
+            self._pending.cancel()
+        self._flight.stop()
+        self._path.leave()
         self._loop.forget(
-            *((self._client.client_id, name) for name in ("frame", "card", "colours"))
+            *((self._client.client_id, name) for name in ("frame", "card", "colours", "film"))
         )
 
     def _build_display(self) -> None:
@@ -82,11 +111,13 @@ class ClientPage:
         self._viewpoint = viewpoint_from(camera)
         self._capture.moved(camera.position)
         self._ask_frame()
+        self._update_address()
 
     async def _switch(self, _: Any) -> None:
         self._mode = next(mode for mode in MODES if mode == self._modes.value)
         self._caption.content = caption(self._mode)
         self._ask_frame()
+        self._update_address()
 
     async def _choose_levels(self, _: Any) -> None:
         certificate = self._state.levels.at(self._alpha.value, self._beta.value)
@@ -98,6 +129,19 @@ class ClientPage:
         self._words.content = guarantee_words(certificate)
         self._ask_frame()
         self._capture.levels_changed(certificate)
+        self._update_address()
+
+    def _update_address(self) -> None:
+        """Put the state into the address once nothing has changed for a while."""
+
+        def tell() -> None:
+            link = PageState(self._certificate, self._mode, self._viewpoint).link()
+            script = RunJavascriptMessage(ADDRESS.format(json.dumps(link)))
+            self._client.gui._websock_interface.queue_message(script)
+
+        if self._pending is not None:
+            self._pending.cancel()
+        self._pending = asyncio.get_running_loop().call_later(AT_REST, tell)
 
     def _ask(self, name: str, paint: Paint, *, adapts: bool = False) -> None:
         def unless_gone(share: float) -> None:

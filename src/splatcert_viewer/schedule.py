@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 Paint = Callable[[float], None]
 """Paints a picture at this share of the full width and height."""
@@ -23,6 +24,14 @@ ROOM = 0.8
 """A finer picture is tried if it is expected to take less than this share of the budget."""
 SETTLED = 0.15
 """Seconds without a request after which a camera counts as at rest."""
+
+
+class Ask(Protocol):
+    """Asks the render loop to paint something for this client."""
+
+    def __call__(self, name: str, paint: Paint, *, adapts: bool = False) -> None:
+        """Request it; it is painted soon."""
+        ...
 
 
 @dataclass

@@ -10,10 +10,10 @@ import numpy as np
 from splatcert.certificate.certificate import Certificate
 from splatcert.report.colours import WidthScale
 from splatcert.scene.scene import Scene
+from splatcert_viewer.cameras.known_views import KnownView, known_views
+from splatcert_viewer.cameras.viewpoint import Array
 from splatcert_viewer.html import Gauge
-from splatcert_viewer.known_views import KnownView, known_views
 from splatcert_viewer.levels import Levels
-from splatcert_viewer.viewpoint import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,10 +15,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from certified_capture import certify_scene as certify
+from certified_capture import made_capture, made_model, made_photos, made_predictor, made_truth
 from waiting import PATIENCE
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserType, Page
+
+    from splatcert_viewer.shown import ViewerState
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 # Containers give no sandbox, and WebGL without a graphics card is drawn in software.
@@ -90,3 +94,14 @@ def page(browser: Browser, seen: Seen) -> Iterator[Page]:
     seen.watch(fresh)
     yield fresh
     context.close()
+
+
+@pytest.fixture(scope="session")
+def viewed() -> ViewerState:
+    """A small certificate, as a viewer shows it without photographs."""
+    pytest.importorskip("viser", reason="viser is not installed: pip install splatcert[view]")
+    from splatcert_viewer.shown import ViewerState
+
+    scene = made_capture(made_photos())
+    certificate = certify(scene, made_model(made_truth()), predictor=made_predictor())
+    return ViewerState.of(certificate, None)

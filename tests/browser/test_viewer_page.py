@@ -18,7 +18,7 @@ pytest.importorskip("viser", reason="viser is not installed: pip install splatce
 api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 PlaywrightTimeout = api.TimeoutError
 
-from splatcert_viewer.landmarks import viewpoint_from  # noqa: E402
+from splatcert_viewer.cameras.flight import viewpoint_from  # noqa: E402
 from splatcert_viewer.serve import Server, serving  # noqa: E402
 from splatcert_viewer.shown import ViewerState  # noqa: E402
 from waiting import until  # noqa: E402

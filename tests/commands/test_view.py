@@ -71,6 +71,15 @@ def test_places_and_paths_that_cannot_be(arguments, named, capsys):
     assert named in " ".join(refusal(capsys, "nowhere", *arguments).replace("│", " ").split())
 
 
+def test_films_go_into_no_file_and_through_no_link(tmp_path, capsys):
+    taken, link = tmp_path / "file", tmp_path / "link"
+    taken.write_text("")
+    link.symlink_to(tmp_path)
+    for films, named in ((taken, "cannot create the output folder"), (link, "symbolic link")):
+        message = refusal(capsys, "nowhere", "--port", "0", "--films", str(films))
+        assert named in " ".join(message.replace("│", " ").split())
+
+
 def test_a_certificate_without_its_model_says_how_to_give_it(stored, capsys):
     assert "--model MODEL" in refusal(capsys, str(stored[0]), "--port", "0")
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,12 @@ import pytest
 
 from splatcert.camera import Camera
 from splatcert.scene.camera_paths import Layout, PathError, look_at, orbit, spline, usual_lens
+from splatcert.scene.readers.camera_files import (
+    CameraListError,
+    path_rate,
+    read_cameras,
+    write_camera_list,
+)
 
 UP = np.array([0.0, 0.0, 1.0])
 
@@ -86,3 +93,23 @@ def test_too_few_cameras_make_no_path():
     for cameras in (ring(3), ring(1) * 8):
         with pytest.raises(PathError, match="at least 4 training cameras"):
             orbit(cameras, fps=30)
+
+
+def test_a_list_of_cameras_with_times_is_a_path(tmp_path):
+    cameras = {f"path_{index}": camera for index, camera in enumerate(ring(5))}
+    for fps in (None, 1, 24, 30):
+        write_camera_list(tmp_path / "list.json", cameras, fps=fps)
+        assert path_rate(tmp_path / "list.json") == fps
+        assert list(read_cameras(tmp_path / "list.json")) == list(cameras)
+
+
+@pytest.mark.parametrize("times", [[0, 0], [1, 0], ["a", 1], [None, 1], [float("nan"), 1], [0]])
+def test_times_that_do_not_increase_are_refused(times, tmp_path):
+    path = tmp_path / "list.json"
+    write_camera_list(path, {f"view {k}": camera for k, camera in enumerate(ring(8)[: len(times)])})
+    entries = json.loads(path.read_text())
+    for entry, seconds in zip(entries, times, strict=True):
+        entry["seconds"] = seconds
+    path.write_text(json.dumps(entries))
+    with pytest.raises(CameraListError, match="increasing times"):
+        path_rate(path)

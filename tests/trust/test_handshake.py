@@ -14,7 +14,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 from websockets.typing import Origin, Subprotocol
 
-from splatcert_viewer.serve import admitted, guarding, without_token
+from splatcert_viewer.handshake import admitted, guarding, split_link, without_token
 
 TOKEN = "a-secret"
 
@@ -63,6 +63,20 @@ def test_nothing_is_served_without_the_token(port, path):
 )
 def test_a_path_starts_with_the_token(path, expected):
     assert without_token(path, "t") == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/", ("/", "")),
+        ("/index.html?a=b", ("/index.html?a=b", "")),
+        ("/mode=RGB", ("/", "mode=RGB")),
+        ("/mode=RGB?websocket=ws://x", ("/", "mode=RGB")),
+        ("/../secret=1", ("/", "../secret=1")),
+    ],
+)
+def test_what_names_no_file_is_a_link(path, expected):
+    assert split_link(path) == expected
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,12 @@ import torch
 
 from certified_capture import HELD_OUT, NAMES, made_capture
 from splatcert.report.colours import GREY, WidthScale, palette
+from splatcert_viewer.cameras.known_views import known_views, photo_of
+from splatcert_viewer.cameras.viewpoint import viewpoint_of
 from splatcert_viewer.colours import colour_of, coloured
 from splatcert_viewer.frame import MISSED, DisplayMode, Mode, draw, make_card, picture, to_bytes
 from splatcert_viewer.html import guarantee_words
-from splatcert_viewer.known_views import known_views, photo_of
 from splatcert_viewer.shown import ViewerState
-from splatcert_viewer.viewpoint import viewpoint_of
 
 
 @pytest.fixture(scope="module")

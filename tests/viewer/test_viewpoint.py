@@ -8,7 +8,7 @@ import pytest
 
 from splatcert.camera import Camera
 from splatcert_bench.synthetic.scenes import made_cameras
-from splatcert_viewer.viewpoint import Viewpoint, viewpoint_of
+from splatcert_viewer.cameras.viewpoint import Viewpoint, viewpoint_of
 
 
 def test_a_camera_comes_back_from_its_viewpoint():

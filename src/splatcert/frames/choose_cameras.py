@@ -14,7 +14,7 @@ from splatcert.errors import OptionError
 from splatcert.scene.camera_paths import orbit, spline
 from splatcert.scene.load import parse_scale
 from splatcert.scene.pixels import reduced_size
-from splatcert.scene.readers.camera_files import read_cameras
+from splatcert.scene.readers.camera_files import path_rate, read_cameras
 
 PATHS = {"orbit": orbit, "spline": spline}
 VIEWS = ("held-out", "training", "all")
@@ -28,12 +28,18 @@ class Choice:
 
     cameras: Cameras
     words: str
-    is_path: bool
+    rate: int | None
+    """Frames per second of a path; None for separate views."""
+
+    @property
+    def is_path(self) -> bool:
+        """Whether these are frames of a path, not separate views."""
+        return self.rate is not None
 
     @property
     def fps(self) -> int:
         """Default frames per second of a film; separate views are shown longer than path frames."""
-        return FILM_FPS if self.is_path else SLIDES_FPS
+        return SLIDES_FPS if self.rate is None else self.rate
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +87,7 @@ def choose(asked: str, pool: Pool | None, *, fps: int, seconds: float | None) ->
                 + f"  Pass a file of cameras, or one of {', '.join((*VIEWS, *PATHS))}."
             )
         cameras = read_cameras(Path(asked))
-        return Choice(cameras, f"{len(cameras)} from {asked}", False)
+        return Choice(cameras, f"{len(cameras)} from {asked}", path_rate(Path(asked)))
     if pool is None:
         raise OptionError(
             f"--cameras {asked} requires a capture: pass --data, or a file of cameras."
@@ -90,11 +96,11 @@ def choose(asked: str, pool: Pool | None, *, fps: int, seconds: float | None) ->
         cameras = pool.views(asked)
         if not cameras:
             raise OptionError(f"the capture has no {asked} views.\n  Try --cameras all.")
-        return Choice(cameras, f"{len(cameras)} {asked} views", False)
+        return Choice(cameras, f"{len(cameras)} {asked} views", None)
     frames = PATHS[asked](list(pool.training.values()), fps=fps, seconds=seconds)
     named = {f"{asked}_{index:04d}": camera for index, camera in enumerate(frames)}
     around = {"orbit": "an orbit around", "spline": "a spline through"}[asked]
-    return Choice(named, f"{len(named)} frames of {around} the training cameras", True)
+    return Choice(named, f"{len(named)} frames of {around} the training cameras", fps)
 
 
 def resized(cameras: Mapping[str, Camera], resolution: str | int | None) -> Cameras:

@@ -50,6 +50,8 @@ class CertifiedFrames:
     certificate: Certificate
     scale: WidthScale
     maps: Maps
+    kinds: tuple[str, ...] = (RGB, "lower", "upper", HALF_WIDTH)
+    """Which pictures to write."""
 
     def key(self, camera: Camera) -> str:
         """One hash of everything that determines a frame."""
@@ -62,11 +64,11 @@ class CertifiedFrames:
         """Predict one camera and write its files; returns its row of the table."""
         boxes = self.certificate.predict(camera)
         maps = float_maps(boxes)
-        files = {kind: f"{kind}/{stem}.png" for kind in maps}
-        for kind, values in maps.items():
-            shown = self.scale.colours(values) if kind == HALF_WIDTH else to_pixels(values)
+        files = {kind: f"{kind}/{stem}.png" for kind in self.kinds}
+        for kind in self.kinds:
+            coloured = self.scale.colours if kind == HALF_WIDTH else to_pixels
             output_folder((folder / files[kind]).parent, inside=folder)
-            save_png(folder / files[kind], shown)
+            save_png(folder / files[kind], coloured(maps[kind]))
         if self.maps != "none":
             files["maps"] = f"maps/{stem}.{self.maps}"
             output_folder((folder / files["maps"]).parent, inside=folder)

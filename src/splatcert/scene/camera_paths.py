@@ -129,28 +129,20 @@ def orbit(cameras: Sequence[Camera], *, fps: int, seconds: float | None = None) 
         + height[:, None] * layout.up
     )
     forwards = layout.focus - centres if layout.is_inward else weights @ layout.axes
-    lens = usual_lens(cameras)
-    return [
-        replace(lens, world_to_camera=look_at(centre, forward, layout.up))
-        for centre, forward in zip(centres, forwards, strict=True)
-    ]
+    poses = [look_at(*at, layout.up) for at in zip(centres, forwards, strict=True)]
+    return _with_lens(usual_lens(cameras), poses)
 
 
 def spline(cameras: Sequence[Camera], *, fps: int, seconds: float | None = None) -> list[Camera]:
     """Through the cameras in the order of capture, at an even pace; closed where the capture is."""
     _require_several(cameras)
     ordered = [cameras[k] for k in _order(np.array([camera.centre for camera in cameras]))]
-    centres = np.array([camera.centre for camera in ordered])
-    turns = np.array([camera.world_to_camera[:3, :3].T for camera in ordered])
+    centres, turns = _placed(ordered)
     extent = max(extent_of(cameras), 1e-12)
     steps = np.linalg.norm(np.diff(centres, axis=0), axis=1)
     is_closed = bool(np.linalg.norm(centres[-1] - centres[0]) <= CLOSING_STEPS * np.median(steps))
     frames = _frames(steps.sum() / extent, fps, seconds)
-
-    # Turning takes time as well; half an extent per radian is how far away things are.
-    between = Rotation.from_matrix(turns[1:] @ turns[:-1].transpose(0, 2, 1))
-    pace = steps + 0.5 * extent * between.magnitude()
-    along = np.concatenate([[0.0], np.cumsum(np.maximum(pace, 1e-9 * extent))])
+    along = _along(centres, turns, extent)
     keys = _keys(along, min(len(ordered), max(4, ceil(frames / fps / SECONDS_PER_KEY))))
     times, centres, turns = along[keys], centres[keys], turns[keys]
     if is_closed:
@@ -159,14 +151,49 @@ def spline(cameras: Sequence[Camera], *, fps: int, seconds: float | None = None)
         asked = np.linspace(0, along[keys][-1] + closing, frames, endpoint=False)
     else:
         asked = np.linspace(0, times[-1], frames)
+    poses = _smooth(times, centres, turns, asked, is_closed)
+    return _with_lens(usual_lens(cameras), poses)
+
+
+def through(keys: Sequence[Camera], *, fps: int, seconds: float) -> list[Camera]:
+    """Through these cameras in their order, from the first to the last, at an even pace."""
+    if len(keys) < 2:
+        raise PathError(f"a path requires at least 2 views, got {len(keys)}.\n  Add another view.")
+    centres, turns = _placed(keys)
+    times = _along(centres, turns, extent_of(keys) or 1.0)
+    asked = np.linspace(0, times[-1], _frames(0, fps, seconds))
+    return _with_lens(usual_lens(keys), _smooth(times, centres, turns, asked, False))
+
+
+def _placed(cameras: Sequence[Camera]) -> tuple[Floats, Floats]:
+    """Centres [n, 3] and camera-to-world rotations [n, 3, 3]."""
+    turns = np.array([camera.world_to_camera[:3, :3].T for camera in cameras])
+    return np.array([camera.centre for camera in cameras]), turns
+
+
+def _along(centres: Floats, turns: Floats, extent: float) -> Floats:
+    """When a path is at each camera, [n]; turning takes time as well.
+
+    Half an extent per radian is how far away things are.
+    """
+    steps = np.linalg.norm(np.diff(centres, axis=0), axis=1)
+    between = Rotation.from_matrix(turns[1:] @ turns[:-1].transpose(0, 2, 1))
+    pace = steps + 0.5 * extent * between.magnitude()
+    return np.concatenate([[0.0], np.cumsum(np.maximum(pace, 1e-9 * extent))])
+
+
+def _smooth(
+    times: Floats, centres: Floats, turns: Floats, asked: Floats, is_closed: bool
+) -> list[Floats]:
+    """World-to-camera poses on a smooth curve through the cameras at these times."""
     asked = _evenly(CubicSpline(times, centres), asked, is_closed)
     places = CubicSpline(times, centres)(asked)
     poses = RotationSpline(times, Rotation.from_matrix(turns))(asked).as_matrix()
-    lens = usual_lens(cameras)
-    return [
-        replace(lens, world_to_camera=_pose(place, turn))
-        for place, turn in zip(places, poses, strict=True)
-    ]
+    return [_pose(place, turn) for place, turn in zip(places, poses, strict=True)]
+
+
+def _with_lens(lens: Camera, poses: Sequence[Floats]) -> list[Camera]:
+    return [replace(lens, world_to_camera=pose) for pose in poses]
 
 
 def usual_lens(cameras: Sequence[Camera]) -> Camera:

@@ -159,11 +159,8 @@ def output_folder(path: Path, *, inside: Path | None = None) -> Path:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ArtefactError(
-            f"cannot create the output folder {path}: {error.strerror}.\n"
-            "  Choose another with --output."
+            f"cannot create the output folder {path}: {error.strerror}.\n  Choose another folder."
         ) from error
     if not os.access(path, os.W_OK | os.X_OK):
-        raise ArtefactError(
-            f"the output folder {path} is not writable.\n  Choose another with --output."
-        )
+        raise ArtefactError(f"the output folder {path} is not writable.\n  Choose another folder.")
     return path

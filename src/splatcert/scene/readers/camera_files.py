@@ -60,6 +60,8 @@ def _pinholes(shots: Iterable[Shot]) -> dict[str, Camera]:
     return {shot.name: shot.camera(shot.lens) for shot in shots}
 
 
+FASTEST = 240
+"""Most frames per second of a film."""
 FIELDS = ("img_name", "width", "height", "position", "rotation", "fx", "fy")
 
 
@@ -112,8 +114,32 @@ def _camera(entry: Any, where: str) -> tuple[str, Camera]:
     return str(entry["img_name"]), camera
 
 
-def write_camera_list(path: Path, cameras: Mapping[str, Camera]) -> None:
-    """The same format, with the principal point added."""
+def path_rate(path: Path) -> int | None:
+    """Frames per second of a list whose cameras have times: a path; None for separate views."""
+    if path.suffix != ".json":
+        return None
+    entries = read_json(path, "list of cameras", allow_nan=True, raises=CameraListError)
+    if not isinstance(entries, list) or not all("seconds" in entry for entry in entries):
+        return None
+    try:
+        first, second = (float(entry["seconds"]) for entry in entries[:2])
+    except (TypeError, ValueError):
+        first = second = 0.0
+    if not first < second:
+        raise CameraListError(
+            f"{path}: the cameras of a path must have increasing times, in seconds.\n"
+            "  Correct them, or remove every entry named seconds to render separate views."
+        )
+    return round(min(max(1 / (second - first), 1), FASTEST))
+
+
+def write_camera_list(path: Path, cameras: Mapping[str, Camera], *, fps: int | None = None) -> None:
+    """The same format, with the principal point added, and for a path the time of each frame."""
+    write_text_whole(path, camera_list(cameras, fps=fps))
+
+
+def camera_list(cameras: Mapping[str, Camera], *, fps: int | None = None) -> str:
+    """The text of such a file."""
     entries = [
         {
             "id": index,
@@ -126,7 +152,8 @@ def write_camera_list(path: Path, cameras: Mapping[str, Camera]) -> None:
             "fy": float(camera.fy),
             "cx": float(camera.cx),
             "cy": float(camera.cy),
+            **({} if fps is None else {"seconds": index / fps}),
         }
         for index, (name, camera) in enumerate(cameras.items())
     ]
-    write_text_whole(path, json.dumps(entries, indent=1) + "\n")
+    return json.dumps(entries, indent=1) + "\n"

@@ -3,21 +3,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import viser
 
 from splatcert.certificate.certificate import Certificate
+from splatcert_viewer.cameras.flight import Flight
+from splatcert_viewer.cameras.known_views import ROLES, KnownView, Role
+from splatcert_viewer.cameras.viewpoint import Array, viewpoint_of
 from splatcert_viewer.colours import colour_of
 from splatcert_viewer.frame import Card, make_card
 from splatcert_viewer.html import card_words, colour_bar
-from splatcert_viewer.known_views import ROLES, KnownView, Role
-from splatcert_viewer.schedule import Paint
+from splatcert_viewer.schedule import Ask
 from splatcert_viewer.shown import ViewerState
-from splatcert_viewer.viewpoint import Array, Viewpoint, viewpoint_of
 
 SIZES: dict[Role, float] = {"training": 0.012, "calibration": 0.025, "unlabelled": 0.025}
 """Size of frusta, in scene extents."""
@@ -25,38 +25,25 @@ NEAR = 0.3
 """Frusta closer than this, in scene extents, are drawn as edges only."""
 PREDICTED, NEEDED = "half-width given", "half-width needed"
 NOWHERE = "choose a view"
-FLIGHT_STEPS, FLIGHT_SECONDS = 18, 0.6
 CARD_WIDTH = 320
 """Width of the card, in browser pixels."""
-
-
-class Ask(Protocol):
-    """Asks the render loop to paint something for this client."""
-
-    def __call__(self, name: str, paint: Paint, *, adapts: bool = False) -> None:
-        """Request it; it is painted soon."""
-        ...
 
 
 class CapturePanel:
     """Frusta, the list of views, and the card of a chosen one."""
 
-    def __init__(self, state: ViewerState, client: viser.ClientHandle, ask: Ask) -> None:
-        self._state, self._client, self._ask = state, client, ask
+    def __init__(
+        self, state: ViewerState, client: viser.ClientHandle, ask: Ask, flight: Flight
+    ) -> None:
+        self._state, self._client, self._ask, self._flight = state, client, ask, flight
         self._certificate = state.certificate
         self._chosen: KnownView | None = None
-        self._flight: asyncio.Task[None] | None = None
         self._build_controls()
         self._places = np.array([view.camera.centre for view in state.views])
         self._held_out = np.array([view.role != "training" for view in state.views])
         self._filled = np.zeros(len(state.views), dtype=bool)
         self._frusta = [self._add_frustum(k, view) for k, view in enumerate(state.views)]
         self._build_card()
-
-    def leave(self) -> None:
-        """The client has gone."""
-        if self._flight is not None:
-            self._flight.cancel()
 
     def moved(self, position: Array) -> None:
         """Draw nearby frusta as edges only, because their faces would veil the picture."""
@@ -150,19 +137,7 @@ class CapturePanel:
         """Fly to a view and show its card; called on the event loop, and does not wait."""
         self._chosen = view
         self._ask_card()
-        if self._flight is not None:
-            self._flight.cancel()
-        self._flight = asyncio.get_running_loop().create_task(self._fly(viewpoint_of(view.camera)))
-
-    async def _fly(self, goal: Viewpoint) -> None:
-        camera = self._client.camera
-        here = viewpoint_from(camera)
-        for there in here.flight(goal.shown_in(here.aspect), FLIGHT_STEPS):
-            with self._client.atomic():
-                camera.position = there.position
-                camera.wxyz = there.wxyz
-                camera.fov = there.fov
-            await asyncio.sleep(FLIGHT_SECONDS / FLIGHT_STEPS)
+        self._flight.to(viewpoint_of(view.camera))
 
     def _build_card(self) -> None:
         gui = self._client.gui
@@ -208,8 +183,3 @@ def _ease(view: KnownView) -> tuple[bool, float]:
     """Sort key: hardest first where known, the rest after them."""
     unknown = math.isnan(view.needed)
     return unknown, -view.factor if unknown else -view.needed
-
-
-def viewpoint_from(camera: viser.CameraHandle) -> Viewpoint:
-    """The current viewpoint of a client."""
-    return Viewpoint(camera.wxyz, camera.position, camera.fov, camera.aspect)
