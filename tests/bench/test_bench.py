@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from splatcert_bench.run.layout import Bench, Model
 from splatcert_bench.run.profiles import read_config
 from splatcert_bench.studies.study import SHAPE
 from splatcert_bench.studies.study_file import load_guided, load_study
+from view_kinds import ready
 from waiting import PATIENCE, until
 
 MAY_DIFFER = ("time", "results.md")
@@ -201,6 +203,32 @@ def test_a_ray_cluster_of_two_nodes_gives_the_same_tables(
         killer.join()
         until(lambda: sum(node["Alive"] for node in ray.nodes()) == 1, every=0.2)
     assert tables(out) == tables(whole)
+
+
+def test_another_back_end_gives_the_same_tables_from_the_same_models(tmp_path):
+    """Everything but training runs again on the GPU; its numbers differ by rounding."""
+    device, path, out = ready("gpu"), tmp_path / "small.toml", tmp_path / "out"
+    scenes = [f'[[scene]]\nname = "made-{k}"\nfamily = "{k}"\nmade = {k}\n' for k in (2, 3)]
+    settings = '[members]\ncount = 0\n[study]\nmethods = ["gsu"]\n[field]\nmax_steps = 2\n'
+    path.write_text('profile = "smoke"\n' + settings + "".join(scenes))
+    assert bench(path, out, "--backend", "cpu") == 0
+    model = out / "scenes/made-2/fastgs/run/splats.ply"
+    first, trained = json.loads((out / "results.json").read_text()), model.stat().st_mtime_ns
+    assert bench(path, out, "--backend", device) == 0
+    again = json.loads((out / "results.json").read_text())
+    assert model.stat().st_mtime_ns == trained
+    assert {study["settings"]["renderer"] for study in again["studies"]} == {"splatcert-gpu"}
+    ours, theirs = (list(numbers(found["tables"])) for found in (first, again))
+    assert len(ours) > 100 and theirs == pytest.approx(ours, rel=1e-3, abs=1e-3, nan_ok=True)
+
+
+def numbers(found: object) -> Iterator[float]:
+    """Every number of a JSON value, in order."""
+    if isinstance(found, (dict, list)):
+        for one in found.values() if isinstance(found, dict) else found:
+            yield from numbers(one)
+    elif isinstance(found, (int, float)) and not isinstance(found, bool):
+        yield found
 
 
 def test_a_scene_that_fails_is_told_and_the_others_go_on(config, tmp_path, capsys):

@@ -15,6 +15,7 @@ from splatcert import cli
 from splatcert.checkup import agreement, diagnose, speed
 from splatcert.checkup.agreement import measure_agreement
 from splatcert.checkup.diagnose import Diagnosis, Finding, doctor
+from splatcert.checkup.machine import Adapter
 from splatcert.checkup.scenes import agreement_scenes, made_scene
 from splatcert.checkup.words import COLUMNS, closing_lines, facts, finding_row, machine_lines
 from splatcert.raster import native
@@ -95,6 +96,12 @@ def test_the_facts_for_scripts_are_complete(diagnosis):
     assert json.loads(json.dumps(told)) == told
     assert told["machine"]["splatcert"] and told["machine"]["threads"] >= 1
     assert {"agreement", "speed", "reason", "faults"} <= set(told["backends"][0])
+
+
+def test_a_second_gpu_is_named_with_how_to_choose_it(diagnosis):
+    chip = Adapter("A Chip 3", "IntegratedGPU", "Vulkan")
+    told = machine_lines(replace(diagnosis.machine, other_adapters=(chip,)))["GPU"]
+    assert "Not used: A Chip 3 (IntegratedGPU; Vulkan)" in told and "SPLATCERT_GPU" in told
 
 
 def test_the_page_shows_what_doctor_prints(diagnosis, monkeypatch, capsys):

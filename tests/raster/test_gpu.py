@@ -6,9 +6,8 @@
 
 from __future__ import annotations
 
-import sys
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +22,7 @@ from splatcert.raster.gpu.device import Device, Traffic
 from splatcert.raster.gpu.sort import scan, sorted_order
 from splatcert.raster.query_maps import Traits
 from splatcert.raster.reference import ReferenceView
-from splatcert.raster.render import BackendError, open_view, render, unavailable
+from splatcert.raster.render import BackendError, open_view, render
 from splatcert.storage.memory import MemoryLimitError
 from splatcert_bench.synthetic.scenes import made_cameras, made_splats, random_splats
 from view_kinds import ready
@@ -225,29 +224,3 @@ def test_a_device_without_memory_is_reported(device, another, monkeypatch):
     monkeypatch.setattr(another._opened, "create_buffer", refuse)
     with pytest.raises(BackendError, match=r"ran out of memory while .*\n.*'cpu'"):
         views.GpuView(made_splats(200), made_cameras(1, 32, 24)[0])
-
-
-@pytest.fixture
-def not_yet_opened(monkeypatch) -> None:
-    """A process that has not looked for a device."""
-    monkeypatch.setattr(devices, "_adapter", cache(devices._adapter.__wrapped__))
-    monkeypatch.setattr(devices, "open_device", cache(devices.open_device.__wrapped__))
-    monkeypatch.setattr(views, "open_device", devices.open_device)
-
-
-def test_the_extra_is_named_where_wgpu_is_missing(not_yet_opened, monkeypatch):
-    monkeypatch.setitem(sys.modules, "wgpu", None)
-    camera = made_cameras(1, 8, 8)[0]
-    with pytest.raises(BackendError, match=r"pip install 'splatcert\[gpu\]'"):
-        open_view(random_splats(3, camera=camera), camera, "gpu")
-    assert "not installed" in str(unavailable("gpu"))
-
-
-def test_a_machine_without_a_driver_is_told_so(not_yet_opened, monkeypatch):
-    wgpu = pytest.importorskip("wgpu", reason="wgpu is not installed: pip install splatcert[gpu]")
-
-    def none(**_: object) -> None:
-        raise RuntimeError("no adapter")
-
-    monkeypatch.setattr(wgpu.gpu, "request_adapter_sync", none)
-    assert "wgpu finds none" in str(unavailable("gpu"))

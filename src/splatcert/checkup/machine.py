@@ -58,6 +58,9 @@ class Machine:
     """Most bytes that one picture may take."""
     torch: str
     adapters: tuple[Adapter, ...]
+    """Those that back ends use."""
+    other_adapters: tuple[Adapter, ...] = ()
+    """Those that `gpu` could use instead."""
 
 
 def look_around() -> Machine:
@@ -74,6 +77,7 @@ def look_around() -> Machine:
         memory_limit=memory_limit(),
         torch=torch.__version__,
         adapters=(*gpu_adapters(), *cuda_adapters()),
+        other_adapters=other_gpus(),
     )
 
 
@@ -81,7 +85,7 @@ def gpu_adapters() -> tuple[Adapter, ...]:
     """The device of the back end `gpu`, if wgpu is installed and finds one."""
     if find_spec("wgpu") is None:
         return ()
-    from splatcert.raster.gpu.device import adapter_info
+    from splatcert.raster.gpu.adapter import adapter_info
     from splatcert.raster.render import BackendError
 
     try:
@@ -89,6 +93,15 @@ def gpu_adapters() -> tuple[Adapter, ...]:
     except BackendError:
         return ()
     return (_adapter(info),)
+
+
+def other_gpus() -> tuple[Adapter, ...]:
+    """Devices that the back end `gpu` does not use."""
+    if not gpu_adapters():
+        return ()
+    from splatcert.raster.gpu.adapter import other_adapters
+
+    return tuple(_adapter(info) for info in other_adapters())
 
 
 def _adapter(info: dict[str, Any]) -> Adapter:

@@ -29,6 +29,8 @@ def machine_lines(machine: Machine) -> dict[str, str]:
     sets = ", ".join(machine.instruction_sets)
     memory = f"{machine.memory / GIB:.1f} GiB" if machine.memory else "unknown"
     gpus = "; ".join(adapter.words() for adapter in machine.adapters) or "none found"
+    if others := "; ".join(adapter.words() for adapter in machine.other_adapters):
+        gpus += f". Not used: {others}. To choose one, set SPLATCERT_GPU to a part of its name"
     return {
         "splatcert": f"{machine.splatcert}, Python {machine.python}, {machine.system}",
         "Processor": f"{machine.instruction_set} (has {sets}), {machine.cores} cores, "

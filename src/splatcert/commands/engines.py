@@ -96,7 +96,7 @@ def described(backend: Backend) -> str:
         count = native.threads()
         return f"cpu ({native.isa()}, {count} {'thread' if count == 1 else 'threads'})"
     if backend == "gpu":
-        from splatcert.raster.gpu.device import adapter_name
+        from splatcert.raster.gpu.adapter import adapter_name
 
         return f"gpu ({adapter_name()})"
     return {"reference": "reference (plain torch)", "cuda": "cuda (gsplat)"}[backend]

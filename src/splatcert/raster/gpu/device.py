@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The WebGPU device: how it is found, what runs on it, and what moves to and from it."""
+"""The WebGPU device: what runs on it, and what moves to and from it."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from splatcert.raster.gpu.adapter import OLDEST, chosen_adapter, require_wgpu
 from splatcert.raster.gpu.shaders import source_of
 from splatcert.raster.render import BackendError
 
@@ -42,17 +42,6 @@ class Buffer:
     words: int
 
 
-def _wgpu() -> Any:
-    try:
-        import wgpu
-    except ImportError as error:
-        raise BackendError(
-            "the back end 'gpu' requires wgpu, which is not installed.\n"
-            "  pip install 'splatcert[gpu]', or use the back end 'cpu'."
-        ) from error
-    return wgpu
-
-
 class DeviceMemoryError(BackendError):
     """The device has no memory left."""
 
@@ -60,7 +49,7 @@ class DeviceMemoryError(BackendError):
 @contextmanager
 def device_errors(doing: str) -> Iterator[None]:
     """Turn what wgpu raises into a message that says what to do."""
-    wgpu = _wgpu()
+    wgpu = require_wgpu()
     try:
         yield
     except wgpu.GPUOutOfMemoryError as error:
@@ -83,40 +72,19 @@ def _last_line(text: str) -> str:
 
 
 @cache
-def _adapter() -> Any:
-    wgpu = _wgpu()
-    if "XDG_RUNTIME_DIR" not in os.environ:
-        # Without a desktop, Mesa's layer that asks it for a device only prints errors.
-        os.environ.setdefault("NODEVICE_SELECT", "1")
-    try:
-        return wgpu.gpu.request_adapter_sync(power_preference="high-performance")
-    except Exception as error:
-        raise BackendError(
-            "the back end 'gpu' requires a GPU with a Vulkan, Metal or DirectX 12 driver, "
-            "and wgpu finds none.\n"
-            "  Install the driver of your GPU, or use the back end 'cpu'. "
-            "To try it without a GPU on Debian: apt install mesa-vulkan-drivers"
-        ) from error
-
-
-def adapter_info() -> dict[str, Any]:
-    """What WebGPU says of the device: its name, kind (`adapter_type`), driver and interface."""
-    return dict(_adapter().info)
-
-
-def adapter_name() -> str:
-    """Name and interface of the device that the back end `gpu` runs on."""
-    info = adapter_info()
-    return f"{info['device']} ({info['backend_type']})"
-
-
-@cache
 def open_device() -> Device:
     """The one device of this process, or an error that says what is missing."""
-    adapter = _adapter()
-    limits = {name: adapter.limits[name] for name in WANTED}
-    with device_errors("opening it"):
-        return Device(adapter.request_device_sync(required_limits=limits))
+    adapter = chosen_adapter()
+    try:
+        limits = {name: adapter.limits[name] for name in WANTED}
+        with device_errors("opening it"):
+            return Device(adapter.request_device_sync(required_limits=limits))
+    except (AttributeError, KeyError, TypeError) as error:
+        raise BackendError(
+            f"splatcert cannot use wgpu {require_wgpu().__version__}, only {OLDEST} and what is "
+            f"compatible with it: {type(error).__name__} {error}.\n"
+            f"  pip install 'wgpu=={OLDEST}.*', or use the back end 'cpu'. Please report this."
+        ) from error
 
 
 class Device:
@@ -126,12 +94,12 @@ class Device:
     """
 
     def __init__(self, opened: Any) -> None:
-        self._wgpu, self._opened = _wgpu(), opened
+        self._wgpu, self._opened = require_wgpu(), opened
         self._pipelines: dict[str, Any] = {}
         self._queued: tuple[Any, Any] | None = None
         self._lock = Lock()
         self.traffic = Traffic()
-        self.largest_binding: int = opened.limits["max-storage-buffer-binding-size"]
+        self.largest_binding: int = min(opened.limits[name] for name in WANTED)
         self.most_groups: int = opened.limits["max-compute-workgroups-per-dimension"]
 
     def empty(self, words: int) -> Buffer:

@@ -15,7 +15,7 @@
 fn angle_of(across: f32, along: f32) -> f32 {
     let size = abs(along);
     let steep = across > size;
-    let t = select(across / max(size, 1e-38), size / max(across, 1e-38), steep);
+    let t = select(across / max(size, 1e-37), size / max(across, 1e-37), steep);
     let far = t > 0.41421356;
     let x = select(t, (t - 1.0) / (t + 1.0), far);
     let z = x * x;
