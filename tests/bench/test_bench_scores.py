@@ -123,7 +123,8 @@ def test_training_directions_are_more_visible_than_others(photos, fitted):
 
 def test_one_pass_and_four_are_the_same_and_are_timed(photos, fitted):
     cameras = timed_cameras(made_capture(photos), 2)
-    assert packing(fitted, cameras) == {"packing.maps": 0.0, "packing.features": 0.0}
+    found = packing(fitted, cameras)  # what is deployed: native code, against plain passes
+    assert set(found) == {"packing.maps", "packing.features"} and max(found.values()) < 1e-4
     found = measure_latency(fitted, cameras, 1)
     assert found["latency.megapixels"] == pytest.approx(0.0024)
     assert all(found[f"latency.{way}"] > 0 for way in ("one_pass", "four_passes"))

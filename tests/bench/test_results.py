@@ -20,6 +20,7 @@ from splatcert_bench.site.page import SECTIONS, results_page
 from splatcert_bench.site.panels import PANELS
 from splatcert_bench.site.results import read_json, read_times, write_results
 from splatcert_bench.statistics.choices import Protocol
+from splatcert_bench.studies.collection import BenchStudies
 from splatcert_bench.studies.study_file import save_guided, save_study
 from splatcert_bench.tables.registry import TABLES, TIMES
 from splatcert_bench.tables.table import table_from_plain
@@ -131,6 +132,34 @@ def test_a_factor_changes_width_and_no_ranking(folder):
     shape, full = rows["Within-view shape b̃ only"], rows["Ours, a × b̃"]
     assert [c.ours for c in shape[:2]] == [c.ours for c in full[:2]]
     assert full[2].ours.value > shape[2].ours.value + 5
+
+
+def test_beside_a_subset_of_scenes_stands_the_papers_mean_over_it(folder):
+    rows = {row.label: row.cells for row in tables(folder)["transfer"].rows}
+    strict = rows["Strict holdout, Mip-NeRF 360"]  # bicycle, bonsai and garden
+    assert strict[1].paper.value == pytest.approx((20.0 + 35.1 + 19.9) / 3)
+    assert rows["As many sources as strict, with the family"][1].paper is None
+    means = {row.label: row.cells for row in tables(folder)["per-scene"].rows}
+    assert means["Mean, Mip-NeRF 360"][2].paper == strict[1].paper
+
+
+def test_pools_are_compared_on_the_same_targets(folder, material):
+    rows = {row.label: row.cells for row in tables(folder)["transfer"].rows}
+    main = BenchStudies(tuple(material[0]), protocol=PROTOCOL).main
+    own = main.where(lambda study: study.family == "Mip-NeRF 360")
+    strict = rows["Strict holdout, Mip-NeRF 360"]
+    assert strict[2].ours.value == pytest.approx(own.savings("full").mean())
+    gap = strict[1].ours.value - strict[2].ours.value
+    assert strict[3].ours.value == pytest.approx(gap)
+    assert rows["All other scenes"][2].ours.value is None
+
+
+def test_the_nested_number_comes_first(folder):
+    page = (folder / "results.md").read_text()
+    nested = page.index("With everything chosen on the other scenes")
+    assert nested < page.index("Width saved against the constant scale, in per cent")
+    choices = tables(folder)["choices"]
+    assert [row.label for row in choices.rows] == [r.label for r in tables(folder)["manifest"].rows]
 
 
 def test_pooling_misses_the_view_event_and_view_cp_does_not(folder):

@@ -34,6 +34,9 @@ def test_what_is_done_is_not_done_again(pair):
     assert perform(stamps, a) is not None and perform(stamps, b) is not None
     assert perform(stamps, a) is None and perform(stamps, b) is None
     assert is_done(stamps, a) and is_done(stamps, b) and log.read_text() == "a b "
+    stamp = read_stamp(stamps, "a")
+    assert stamp.seconds >= 0 and (stamp.load is None or stamp.load >= 0)
+    assert stamp.peak_mib is None or stamp.peak_mib > 0
 
 
 def test_another_setting_redoes_a_job_and_what_reads_other_content(pair):

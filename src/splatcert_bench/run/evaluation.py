@@ -3,16 +3,15 @@
 
 from __future__ import annotations
 
-import os
-import platform
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from splatcert import __version__
 from splatcert.storage.schema import read_json
-from splatcert_bench.run.fingerprint import read_stamp
+from splatcert_bench.run.fingerprint import read_stamp, read_stamp_file
 from splatcert_bench.run.layout import Bench, Model
+from splatcert_bench.run.machine import machine
 from splatcert_bench.site.results import write_results
 from splatcert_bench.statistics.choices import Protocol
 from splatcert_bench.studies.batch import ENSEMBLE_MEAN, MODEL
@@ -42,9 +41,22 @@ def evaluate(bench: Bench) -> None:
         stored.ratios,
         stored.pictures,
         {"profile": bench.config.profile, "splatcert": __version__},
-        machine(),
+        machine() | work_done(bench.out / "jobs"),
         protocol,
     )
+
+
+def work_done(stamps: Path) -> dict[str, str]:
+    """Hours, load and memory of all jobs, from their stamps."""
+    known = [stamp for path in sorted(stamps.glob("*.json")) if (stamp := read_stamp_file(path))]
+    loads = [stamp.load for stamp in known if stamp.load is not None]
+    peaks = [stamp.peak_mib for stamp in known if stamp.peak_mib is not None]
+    found = {"jobs": f"{len(known)} in {sum(stamp.seconds for stamp in known) / 3600:.1f} hours"}
+    if loads:
+        found["load"] = f"{sum(loads) / len(loads):.1f} on average, {max(loads):.1f} at most"
+    if peaks:
+        found["largest job"] = f"{max(peaks)} MiB"
+    return found
 
 
 def costs(model: Model) -> dict[str, float]:
@@ -65,23 +77,3 @@ def training_seconds(run: Path) -> float:
     record: Any = read_json(run / "train.json", "training record")
     timed, steps = record["result"]["steps_timed"], record["request"]["config"]["iterations"]
     return float(record["result"]["seconds"]) * steps / max(1, timed)
-
-
-def machine() -> dict[str, object]:
-    """The machine that times were measured on."""
-    from splatcert.raster import native
-
-    return {
-        "processor": _processor(),
-        "cores": os.cpu_count(),
-        "instructions": native.isa(),
-        "system": platform.system(),
-    }
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(":", 1)[1].strip() for line in lines if "model name" in line)
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()

@@ -22,6 +22,7 @@ from splatcert.certificate.hashes import canonical
 from splatcert.raster.abreast import one_torch_thread
 from splatcert.storage.schema import JsonError, read_json
 from splatcert.storage.whole import file_hash, locked, write_text_whole
+from splatcert_bench.run.machine import load, peak_mib
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,10 @@ class Stamp:
     """SHA-256 of every file it wrote, by path inside the bench's folder."""
     sizes: Mapping[str, int]
     seconds: float
+    load: float | None = None
+    """Mean load of the machine while it ran; above the number of cores, times are too long."""
+    peak_mib: int | None = None
+    """Largest memory of its process until it ended."""
 
     def is_intact(self, out: Path) -> bool:
         """Whether its files still exist, at the same size."""
@@ -73,7 +78,7 @@ def perform(stamps: Path, task: Task) -> float | None:
             and known.is_intact(stamps.parent)
         ):
             return None
-        started = time.perf_counter()
+        started, busy = time.perf_counter(), load()
         try:
             with one_torch_thread():
                 task.function(*task.arguments)
@@ -82,7 +87,8 @@ def perform(stamps: Path, task: Task) -> float | None:
             raise
         (stamps / f"{_file(task.name)}.error.txt").unlink(missing_ok=True)
         seconds = time.perf_counter() - started
-        write_stamp(stamps, task, fingerprint, seconds)
+        loads = [value for value in (busy, load()) if value is not None]
+        write_stamp(stamps, task, fingerprint, seconds, sum(loads) / len(loads) if loads else None)
         return seconds
 
 
@@ -102,7 +108,9 @@ def fingerprint_of(stamps: Path, task: Task) -> str:
     return hashlib.sha256(canonical(content | {"read": read}).encode()).hexdigest()
 
 
-def write_stamp(stamps: Path, task: Task, fingerprint: str, seconds: float) -> None:
+def write_stamp(
+    stamps: Path, task: Task, fingerprint: str, seconds: float, busy: float | None = None
+) -> None:
     """Record that a job is done."""
     out = stamps.parent
     names = {p: str(p.relative_to(out) if p.is_relative_to(out) else p) for p in task.outputs}
@@ -112,16 +120,23 @@ def write_stamp(stamps: Path, task: Task, fingerprint: str, seconds: float) -> N
         "outputs": {name: file_hash(path) for path, name in names.items()},
         "sizes": {name: path.stat().st_size for path, name in names.items()},
         "seconds": round(seconds, 3),
+        "load": None if busy is None else round(busy, 2),
+        "peak_mib": peak_mib(),
     }
     write_text_whole(stamps / f"{_file(task.name)}.json", json.dumps(content, indent=1) + "\n")
 
 
 def read_stamp(stamps: Path, name: str) -> Stamp | None:
     """The stamp of a job; None if there is none or it cannot be read."""
+    return read_stamp_file(stamps / f"{_file(name)}.json")
+
+
+def read_stamp_file(path: Path) -> Stamp | None:
+    """The stamp in a file; None if it cannot be read."""
     try:
-        content = read_json(stamps / f"{_file(name)}.json", "stamp")
+        content = read_json(path, "stamp")
         parts = {key: content[key] for key in ("fingerprint", "outputs", "sizes", "seconds")}
-        return Stamp(**parts)
+        return Stamp(**parts, load=content.get("load"), peak_mib=content.get("peak_mib"))
     except (JsonError, KeyError, TypeError):
         return None
 

@@ -28,6 +28,7 @@ from splatcert_bench.run.stages import (
 from splatcert_bench.studies.batch import ENSEMBLE_MEAN, MODEL
 from splatcert_bench.studies.make_study import PICTURED, make_study
 from splatcert_bench.studies.predictions import add_predictions, learn_pool
+from splatcert_bench.studies.study_file import VERSION
 from splatcert_bench.synthetic.capture import capture_files, make_capture
 
 
@@ -215,6 +216,7 @@ def _study(model: Model) -> Task:
         function=make_study,
         arguments=(model,),
         settings={
+            "version": VERSION,
             "methods": list(config.study.methods),
             "betas": list(config.study.betas),
             "timed_views": config.study.timed_views,
@@ -240,7 +242,7 @@ def _learn(bench: Bench, pool: str) -> Task:
         function=learn_pool,
         arguments=(bench, pool),
         settings={"targets": to_plain(targets), "learn": to_plain(bench.config.learning(pool))},
-        outputs=tuple(bench.predictor(pool, target) for target in targets),
+        outputs=(bench.ledger(pool), *(bench.predictor(pool, target) for target in targets)),
         after=tuple(f"{scene}/{waits}" for scene in sources),
     )
 

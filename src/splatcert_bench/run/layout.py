@@ -112,6 +112,10 @@ class Bench:
         """File of the predictor learned for a target scene."""
         return self.out / "pools" / pool / f"{target}.json"
 
+    def ledger(self, pool: str) -> Path:
+        """File of the labels that a pool's predictors learned from."""
+        return self.out / "pools" / pool / "ledger.json"
+
     def guide(self, pool: str, target: str) -> Path:
         """File of the guide learned for a target scene."""
         return self.out / "pools" / pool / f"{target}.guide.json"

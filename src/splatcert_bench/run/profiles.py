@@ -41,7 +41,7 @@ PROFILES: dict[str, BenchConfig] = {
         train=TrainConfig(iterations=150, sh_degree=1, max_gaussians=1_200),
         members=MemberSettings(count=2, resolution=32, iterations=60, folds=2),
         field=FieldConfig(max_steps=4),
-        learn=LearnConfig(splits=20),
+        learn=LearnConfig(views="held-out", splits=20),
         study=StudySettings(ridges=(0.01,), timed_views=1, repeats=1),
         evaluate=EvaluateSettings(splits=20, native_splits=10, bootstrap=100),
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 from warnings import catch_warnings, simplefilter
@@ -27,6 +28,7 @@ from splatcert.splats.files import load_splats
 from splatcert.storage.schema import JsonError, read_json
 from splatcert.storage.whole import write_text_whole
 from splatcert.training.run import RunError, TrainingRun, request_of
+from splatcert_bench.baselines.visibility_sums import add_up_visibility
 from splatcert_bench.run.entries import BenchError
 from splatcert_bench.run.guided_jobs import guides_of
 from splatcert_bench.run.layout import Bench, EnsembleRuns, Model
@@ -166,4 +168,8 @@ def time_model(model: Model) -> None:
     known = guided_scales(model, fitted, scene.training) if guides_of(model) else {}
     cameras = timed_cameras(scene, study.timed_views)
     facts = measure_latency(fitted, cameras, study.repeats, next(iter(known.values()), None))
+    if any(name.startswith("gavis") for name in study.methods):
+        started = time.perf_counter()
+        add_up_visibility(fitted.scene.splats, scene.training.cameras, fitted.backend)
+        facts["seconds.gavis"] = time.perf_counter() - started
     write_text_whole(model.times, json.dumps(facts, indent=1) + "\n")

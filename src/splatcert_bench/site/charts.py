@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from splatcert.conformal.splits import calibration_size
+from splatcert_bench.run.entries import ENSEMBLE
 from splatcert_bench.statistics.choices import MissingError
 from splatcert_bench.statistics.evidence import Evidence
 from splatcert_bench.studies.collection import BenchStudies
@@ -61,7 +62,8 @@ def saving_chart(bench: BenchStudies) -> Chart:
     evidence = main.having(*methods)
     caption = (
         f"Width saved against the constant scale on {len(evidence.scenes)} scenes. Dots are "
-        "scenes, diamonds their mean with a 95% bootstrap interval."
+        "scenes, diamonds their mean with a 95% bootstrap interval. On the right, the number of "
+        "models to train and render."
     )
     return Chart("saving", "Width saved at matched coverage", caption, _strips(evidence, methods))
 
@@ -117,6 +119,9 @@ def distribution_chart(bench: BenchStudies) -> Chart:
         if short
         else ""
     )
+    others = [c for c in curves if c["method"] != "gsu"]
+    if short and others:
+        said += f" Over the other maps: {_among(others, 'views')} and {_among(others, 'pooled')}."
     caption = (
         "Share of a view's pixels inside their boxes, as a distribution over (test view, split) "
         "pairs of all scenes. A valid procedure passes below the circle." + said
@@ -159,6 +164,13 @@ CHARTS: Mapping[str, Callable[[BenchStudies], Chart]] = {
 """By name, in the order of the page."""
 
 
+def _among(curves: Sequence[Mapping[str, Any]], kind: str) -> str:
+    """The range of views that fall short."""
+    values = sorted(curve["below"] for curve in curves if curve["kind"] == kind)
+    ends = [f"{values[0]:.1f}", f"{values[-1]:.1f}"]
+    return "–".join(dict.fromkeys(ends)) + "%"
+
+
 def _said(kind: str) -> str:
     figure = paper_text(f"cdf {kind}", "below")
     return f"{figure.value}%" if figure else ""
@@ -177,9 +189,20 @@ def _strips(evidence: Evidence, methods: list[str]) -> dict[str, Any]:
                 "values": [float(value) for value in values],
                 "mean": mean.value,
                 "interval": [mean.low, mean.high],
+                "models": _models(evidence, method),
             }
         )
     return {"scenes": list(evidence.scenes), "strips": strips}
+
+
+def _models(evidence: Evidence, method: str) -> int | None:
+    """Models to train and render for a scale, the cost axis of the figure; None if they differ."""
+    if method == "oracle":
+        return None
+    if method != ENSEMBLE:
+        return 1
+    counts = {study.settings.get("members", "") for study in evidence.studies}
+    return int(counts.pop()) if len(counts) == 1 and "" not in counts else None
 
 
 def _spread(points: np.ndarray) -> dict[str, list[float]]:

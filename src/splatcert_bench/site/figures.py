@@ -164,6 +164,12 @@ def _draw_strips(axes: Axes, data: Mapping[str, Any]) -> None:
     axes.axvline(0, color=INK, linewidth=1)
     axes.set_yticks(range(len(strips)))
     axes.set_yticklabels([_text(strip["label"]) for strip in reversed(strips)])
+    costs = [strip.get("models") for strip in reversed(strips)]
+    if any(cost is not None for cost in costs):
+        right = axes.secondary_yaxis("right")
+        right.set_yticks(range(len(strips)))
+        right.set_yticklabels(["" if cost is None else f"{cost}" for cost in costs])
+        right.set_ylabel("models")
     axes.grid(axis="y", visible=False)
     axes.set(xlabel="width saved against the constant scale (%)", ylim=(-0.6, len(strips) - 0.4))
 

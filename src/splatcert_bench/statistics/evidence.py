@@ -144,6 +144,8 @@ class Evidence:
         tried = []
         for name in fields_of(study):
             learned = study.prediction(self._at(name))
+            if not np.isfinite(learned.width):
+                raise MissingError("forms are compared where predictors learn from held-out views")
             tried += [Form(name, None, learned.width), self.unlearned(study, name)]
         return min(tried, key=lambda form: form.width)
 

@@ -127,21 +127,10 @@ def betas_of(model: Model) -> tuple[Fraction, ...]:
 def label_free_facts(model: Model, scene: Scene, fitted: Fitted) -> dict[str, float]:
     """Facts about a model that require no held-out label."""
     cameras = timed_cameras(scene, model.bench.config.study.timed_views)
-    views, held_out = len(scene.training), len(scene.held_out.with_photo)
-    calibration = calibration_size(held_out)
-    roles = {"training": views, "calibration": calibration, "test": held_out - calibration}
-    access = {f"access.{g}.{k}": float(n) for g, n in roles.items() for k in ("pose", "features")}
-    access |= {f"access.{group}.selection": 0.0 for group in roles}
-    access |= {
-        "access.training.image": float(views),
-        "access.calibration.image": float(calibration),
-        "access.test.image": 0.0,
-    }
     gavis = any(name.startswith("gavis") for name in model.bench.config.study.methods)
     return {
-        "training_views": float(views),
+        "training_views": float(len(scene.training)),
         "gaussians": float(len(fitted.scene.splats)),
-        **access,
         **packing(fitted, cameras),
         **(visibility_facts(scene, fitted) if gavis else {}),
     }

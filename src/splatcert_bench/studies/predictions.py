@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from splatcert.certificate.content.record import LabelUse
 from splatcert.certificate.store import VIEWS
 from splatcert.conformal.calibrate import view_scores
 from splatcert.difficulty.factor import LAMBDA_GRID
@@ -22,6 +23,7 @@ from splatcert.scales.scale import ScaledView
 from splatcert.storage.whole import output_folder, replacing
 from splatcert_bench.run.layout import Bench, Model
 from splatcert_bench.run.settings import OUT_OF_FOLD, PAPER, ridge_of
+from splatcert_bench.studies.access import access_facts, load_ledger, open_sources, save_ledger
 from splatcert_bench.studies.batch import ENSEMBLE_MEAN, MODEL, queries
 from splatcert_bench.studies.make_study import betas_of, fitted_model
 from splatcert_bench.studies.scores import Label
@@ -33,6 +35,8 @@ def learn_pool(bench: Bench, pool: str) -> None:
     """Learn one predictor per target of a pool, from views of its sources."""
     known: dict[str, SceneViews] = {}
     learned: dict[tuple[str, ...], ViewPredictor] = {}
+    opened: dict[str, list[LabelUse]] = {}
+    uses: dict[str, dict[str, list[LabelUse]]] = {}
     for target, sources in bench.config.pools()[pool].items():
         for scene in sources:
             if scene not in known:
@@ -40,9 +44,17 @@ def learn_pool(bench: Bench, pool: str) -> None:
         if sources not in learned:
             config = bench.config.learning(pool)
             learned[sources] = learn([known[s] for s in sources], config)
+            opened |= {
+                scene: open_sources(bench, scene, known[scene], config.views)
+                for scene in sources
+                if scene not in opened
+            }
         path = bench.predictor(pool, target)
         output_folder(path.parent, inside=bench.out)
         learned[sources].save(path)
+        card = learned[sources].card
+        uses[target] = {row["scene"]: opened[row["scene"]] for row in card["scenes"]}
+    save_ledger(uses, bench.ledger(pool))
 
 
 def source_views(bench: Bench, pool: str, scene: str) -> SceneViews:
@@ -69,7 +81,7 @@ def add_predictions(model: Model) -> None:
     """Add the view factors of every pool to a model's studies, in the unit that is deployed."""
     bench, scene = model.bench, model.bench.load(model.scene)
     backend = bench.config.backend
-    applied = {}
+    applied, (deployed, _) = {}, fitted_model(model, scene)
     for ridge in model.ridges:
         certificate, fitted = fitted_model(model, scene, ridge)
         cameras = [view.camera for view in queries(scene)]
@@ -81,7 +93,7 @@ def add_predictions(model: Model) -> None:
             raw = raw_predictions(predictor, rule.units, rows)
             applied[pool] = _Applied(predictor, rule, fitted.scene, raw, rule.factors(rows))
 
-    betas = betas_of(model)
+    betas, fixed = betas_of(model), len(scene.held_out.ledger.entries)
     labelled = scene.held_out.reveal("evaluation", scene.held_out.with_photo, by="bench audit")
     scores = {pool: np.empty((len(labelled), len(betas))) for pool in applied}
     means = {pool: np.empty(len(labelled)) for pool in applied}
@@ -108,23 +120,35 @@ def add_predictions(model: Model) -> None:
         )
         for pool, one in applied.items()
     }
-    _save(model, predictions, applied)
+    facts = {}
+    if "pool" in applied:
+        learned = load_ledger(bench.ledger("pool"), model.scene)
+        studied = scene.held_out.ledger.entries, fixed
+        facts = access_facts(model.scene, deployed, learned, studied)
+    _save(model, predictions, applied, facts)
 
 
 def left_out_width(predictor: ViewPredictor) -> float:
-    """Width relative to the constant scale on sources left out, at the chosen shrinkages."""
+    """Width relative to the constant scale on sources left out, at the chosen shrinkages.
+
+    Unknown if it learned from training views, whose widths do not compare with new ones.
+    """
+    if predictor.card["views"] != "held-out":
+        return float("nan")
     widths = predictor.card["relative_width"][f"lambda_b={predictor.lambda_b}"]
     return float(widths[LAMBDA_GRID.index(predictor.lambda_a)])
 
 
 def _save(
-    model: Model, predictions: Mapping[str, Prediction], applied: Mapping[str, _Applied]
+    model: Model,
+    predictions: Mapping[str, Prediction],
+    applied: Mapping[str, _Applied],
+    facts: Mapping[str, float],
 ) -> None:
     """Write the complete studies next to their ratios and pictures."""
     folder = model.bench.out / "studies"
     output_folder(folder)
     hashes = {f"predictor {pool}": one.predictor.sha256 for pool, one in applied.items()}
-    facts = _source_access(applied)
     for path in sorted(model.raw_study.glob("*.npz")):
         if path.name not in {f"{model.study_key(c)}.npz" for c in (MODEL, ENSEMBLE_MEAN)}:
             with replacing(folder / path.name) as aside:
@@ -144,12 +168,3 @@ def _save(
             facts={**study.facts, **facts},
         )
         save_study(study, folder / path.name)
-
-
-def _source_access(applied: Mapping[str, _Applied]) -> dict[str, float]:
-    """Number of source views that supplied images, poses and features, and informed choices."""
-    if "pool" not in applied:
-        return {}
-    views = sum(int(row["views"]) for row in applied["pool"].predictor.card["scenes"])
-    kinds = ("image", "pose", "features", "selection")
-    return {f"access.source.{kind}": float(views) for kind in kinds}

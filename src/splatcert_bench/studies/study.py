@@ -37,6 +37,7 @@ FACTS = {
     "packing.features": "the same over the whole descriptor",
     "seconds.train": "wall time of one model",
     "seconds.<ensemble>": "wall time of all members of an ensemble",
+    "seconds.gavis": "wall time of GAVIS's sums over training views",
     "seconds.post": "wall time of field and support, after training",
     "labels.before": "uses of held-out labels before every scale was fixed",
     "labels.after": "held-out labels opened after that",

@@ -89,8 +89,14 @@ def won_of(won: Figure | None, of: Figure | None) -> Figure | None:
 def shared_mean(label: str, scenes: Sequence[str], column: str) -> Figure | None:
     """The paper's mean over the scenes that it shares with ours."""
     found = [paper(label, scene, column) for scene in scenes]
-    values = [figure.value for figure in found if figure is not None]
+    values = [figure.value for figure in found if figure is not None and figure.value is not None]
     return Figure(float(np.mean(np.array(values, dtype=np.float64)))) if values else None
+
+
+def same_mean(label: str, scenes: Sequence[str], column: str) -> Figure | None:
+    """The paper's mean over exactly these scenes; None if it lacks one."""
+    known = all(paper(label, scene, column) is not None for scene in scenes)
+    return shared_mean(label, scenes, column) if known else None
 
 
 def listed(names: Iterable[str]) -> str:

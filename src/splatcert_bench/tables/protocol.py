@@ -89,8 +89,10 @@ def access(bench: BenchStudies) -> Table:
         columns=tuple(Column(head) for head in heads),
         rows=tuple(rows),
         notes=(
-            f"Views that supplied each kind of information, counted over {len(studies)} scenes; "
-            "in brackets, whether the protocol allows it.",
+            f"Views that supplied each kind of information, summed over {len(studies)} scenes and "
+            "counted from the ledgers of certify, of learning and of the studies; in brackets, "
+            "whether the protocol allows it. A source counts once per target. Calibration and "
+            "test views are those of the first split.",
         ),
     )
 

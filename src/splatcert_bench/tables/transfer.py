@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from splatcert_bench.tables.cells import (
     listed,
     mean_cell,
     mean_row,
+    same_mean,
     saving_cell,
     saving_rows,
     sign_words,
@@ -37,6 +39,8 @@ from splatcert_bench.tables.table import Cell, Column, Figure, Row, Table, Value
 
 FAMILY = "Mip-NeRF 360"
 """The family held out in the paper."""
+MAIN = "pool"
+"""The pool of the main results."""
 STRICT = "No scene of the target's family is among the sources of its predictor."
 
 
@@ -62,6 +66,7 @@ def transfer(bench: BenchStudies) -> Table:
             "scenes. Gap, wins and p compare ours with the ensemble, on the scenes that have one.",
             STRICT.replace("No", "Strict holdout: no"),
             RECIPE,
+            "The paper's figures in a row are over exactly its scenes, or absent.",
         ),
     )
 
@@ -93,7 +98,8 @@ def per_scene(bench: BenchStudies) -> Table:
     held_out = np.array([study.family == FAMILY for study in strict.studies])
     if held_out.any():
         own = {method: of[held_out] for method, of in values.items()}
-        rows.append(mean_row(f"Mean, {FAMILY}", own, lambda m: paper(name, "mean", m)))
+        known = [s for s, own_family in zip(strict.scenes, held_out, strict=True) if own_family]
+        rows.append(mean_row(f"Mean, {FAMILY}", own, partial(same_mean, name, known)))
     if not held_out.all():
         rows.append(mean_row("Mean, all", values))
     found = compare(values["full"], np.zeros(len(strict.studies)))
@@ -125,7 +131,7 @@ def backbone(bench: BenchStudies) -> Table:
         event = cell(float(covered[at]), paper(name, study.scene, "coverage"))
         ratio = cell(_gaussian_ratio(study, vanilla.sources.get(study.scene)))
         rows.append(Row(study.scene, (*saved, event, ratio)))
-    means = [known_mean(values[m], paper(name, "mean", m)) for m in methods]
+    means = [known_mean(values[m], same_mean(name, vanilla.scenes, m)) for m in methods]
     rows.append(Row("Mean", (*means, known_mean(covered), cell(None)), True))
     return Table(
         name="backbone",
@@ -172,7 +178,8 @@ def targets(bench: BenchStudies) -> Table:
 def _columns(evidence: Evidence) -> tuple[Column, ...]:
     guided = [Column(label(method), "%") for method in _by_photos(evidence)]
     compared = (Column("Ensemble", "%"), GAP, WINS, SIGN, Column("Beats constant"))
-    return (SCENES, Column("Ours", "%"), *guided, *compared)
+    same = Column("All other scenes as sources, same targets", "%"), Column("Minus that", "points")
+    return (SCENES, Column("Ours", "%"), *same, *guided, *compared)
 
 
 def _by_photos(evidence: Evidence) -> list[str]:
@@ -188,7 +195,7 @@ def _pool_rows(evidence: Evidence, source: str) -> list[Row]:
         ("same-family", "Same family among the sources", None, "same-family"),
         ("strict", f"Strict holdout, {FAMILY}", FAMILY, "strict"),
         ("strict", "Strict holdout, every family", None, ""),
-        ("mixed", "As many sources as strict, with the family", None, "mixed"),
+        ("mixed", "As many sources as strict, with the family", None, ""),
         ("paper", "All other scenes, by the paper's recipe", None, ""),
         ("one-model", "All other scenes, learned from their training views", None, ""),
     ]
@@ -214,10 +221,11 @@ def _pool_rows(evidence: Evidence, source: str) -> list[Row]:
 def _pool_row(
     evidence: Evidence, text: str, published: str, source: str, guided: Sequence[Cell]
 ) -> Row:
-    known = {name: _published(source, published, name) for name in ("full", "ensemble", "gap", "p")}
-    if published == "mixed" and source != "centre":
-        known["full"] = paper_text("mixed", "saving")
-    won = [_published(source, published, name) for name in ("wins", "scenes")]
+    scenes = evidence.scenes
+    known = {
+        name: _published(source, published, name, scenes)
+        for name in ("full", "ensemble", "gap", "wins", "scenes", "p")
+    }
     against_constant = compare(evidence.savings("full"), np.zeros(len(evidence.studies)))
     beats = f"{wins(against_constant)}, {sign_words(against_constant)}"
     compared: tuple[Cell, ...] = tuple(cell(None, known[name]) for name in ("ensemble", "gap"))
@@ -228,17 +236,45 @@ def _pool_row(
         compared = (
             saving_cell(both, "ensemble", known["ensemble"]),
             mean_cell(found.gap, known["gap"]),
-            cell(wins(found), won_of(*won)),
+            cell(wins(found), won_of(known["wins"], known["scenes"])),
             cell(found.p, known["p"]),
         )
     ours = saving_cell(evidence, "full", known["full"])
-    return Row(text, (cell(len(evidence.studies)), ours, *guided, *compared, cell(beats)))
+    same = _same_targets(evidence)
+    return Row(text, (cell(len(scenes)), ours, *same, *guided, *compared, cell(beats)))
 
 
-def _published(source: str, row: str, column: str) -> Figure | None:
+def _same_targets(evidence: Evidence) -> tuple[Cell, Cell]:
+    """The main pool on the targets of another, and what the other pool adds to it."""
+    if evidence.pool == MAIN or not all(MAIN in s.predictions for s in evidence.studies):
+        return cell(None), cell(None)
+    main = evidence.by(MAIN)
+    found = compare(evidence.savings("full"), main.savings("full"), main.protocol.resamples)
+    return cell(float(main.savings("full").mean())), mean_cell(found.gap)
+
+
+def _published(source: str, row: str, column: str, scenes: Sequence[str]) -> Figure | None:
+    """The paper's figure over exactly these scenes, if it has one."""
     if row not in ("same-family", "strict"):
         return None
-    return paper_text(f"centre {row}", column) if source == "centre" else paper(source, row, column)
+    text = source == "centre"
+    whole = paper_text(f"centre {row}", "scenes") if text else paper(source, row, "scenes")
+    if whole is not None and whole.value == len(scenes):
+        return paper_text(f"centre {row}", column) if text else paper(source, row, column)
+    if text or row != "strict":
+        return None  # the paper has no figures of single scenes here
+    full, ensemble = (
+        [paper("tab:per-scene", scene, name) for scene in scenes] for name in ("full", "ensemble")
+    )
+    pairs = [(f.value, e.value) for f, e in zip(full, ensemble, strict=True) if f and e]
+    if len(pairs) < len(scenes):
+        return None
+    ours, theirs = np.array(pairs, dtype=np.float64).T
+    won = {"wins": int((ours > theirs).sum()), "scenes": len(scenes)}
+    means = {"full": ours.mean(), "ensemble": theirs.mean(), "gap": (ours - theirs).mean()}
+    if column in won:
+        return Figure(won[column])
+    return Figure(float(means[column])) if column in means else None
 
 
 def _gaussian_ratio(study: Study, reference: Study | None) -> float | None:

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who used which views: counted from the ledgers of certify, of learning and of the study."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from splatcert.certificate.certificate import Certificate
+from splatcert.certificate.content.record import LabelUse
+from splatcert.conformal.splits import calibration_size, draw_splits
+from splatcert.difficulty.views_file import SceneViews, Views
+from splatcert.scene.roles import LabelLedger
+from splatcert.storage.schema import from_plain, read_json, to_plain
+from splatcert.storage.whole import write_text_whole
+from splatcert_bench.run.layout import Bench
+
+Uses = Mapping[str, Sequence[LabelUse]]
+"""Label uses by scene."""
+
+
+def open_sources(bench: Bench, scene: str, table: SceneViews, views: Views) -> list[LabelUse]:
+    """Enter the views of a source scene that a predictor is about to learn from."""
+    names = table.views(views).names
+    if views == "held-out":
+        held_out = bench.load(scene).held_out
+        held_out.reveal("source", names, by="bench learn")
+        return list(held_out.ledger.entries)
+    ledger = LabelLedger()  # training photographs are nobody's secret, but they are counted
+    return [ledger.record("source", "bench learn", names)]
+
+
+def save_ledger(uses: Mapping[str, Uses], path: Path) -> None:
+    """Write the labels that the predictor of each target learned from."""
+    plain = {
+        target: {scene: [to_plain(use) for use in known] for scene, known in learned.items()}
+        for target, learned in uses.items()
+    }
+    write_text_whole(path, json.dumps(plain) + "\n")
+
+
+def load_ledger(path: Path, target: str) -> dict[str, list[LabelUse]]:
+    """The labels that the predictor of a target learned from, by scene."""
+    plain = read_json(path, "ledger of labels")[target]
+    return {scene: [from_plain(LabelUse, use) for use in uses] for scene, uses in plain.items()}
+
+
+def access_facts(
+    target: str,
+    certificate: Certificate,
+    learned: Uses,
+    studied: tuple[Sequence[LabelUse], int],
+) -> dict[str, float]:
+    """Views of each group that supplied images, poses and features, or informed a choice.
+
+    `learned` is the ledger of the target's predictor. `studied` is that of the study, and how
+    many of its entries were made before every scale was fixed. A test label counts as supplied
+    if anybody had it before that: certify, the study, or the predictor's learning.
+    """
+    entries, fixed = studied
+    record, views = certificate.record, certificate.views
+    held_out = [view.name for view in record.calibration]
+    split = draw_splits(len(held_out), calibration_size(len(held_out)), 1)[0]
+    calibrating = {name for name, chosen in zip(held_out, split, strict=True) if chosen}
+    testing = {*held_out} - calibrating
+    chose = _views(learned.get(target, ()))
+    early = _views(record.labels.ledger[: record.labels.handed_out_before])
+    early |= _views(entries[:fixed]) | chose
+    opened = _views(entries[fixed:])
+    described = {*views.held_out.names}
+    used = {(scene, name) for scene in learned for name in _views(learned[scene])}
+    training = {view.name for view in record.training}
+    rows = {
+        "training": (
+            {view.name for view in record.training if view.image},
+            {view.name for view in record.training if view.pose},
+            {*views.training.names},
+            training & chose,
+        ),
+        "source": (used, used, used, used),
+        "calibration": (
+            calibrating & opened,
+            calibrating,
+            calibrating & described,
+            calibrating & chose,
+        ),
+        "test": (
+            testing & early,
+            testing,
+            testing & described,
+            testing & chose,
+        ),
+    }
+    kinds = ("image", "pose", "features", "selection")
+    return {
+        f"access.{group}.{kind}": float(len(names))
+        for group, counted in rows.items()
+        for kind, names in zip(kinds, counted, strict=True)
+    }
+
+
+def _views(entries: Sequence[LabelUse]) -> set[str]:
+    return {name for entry in entries for name in entry.views}
