@@ -126,3 +126,17 @@ def test_the_table_of_file_formats_is_what_was_measured():
         size, quality = f"{row['bytes'] / 1e6:.2f} MB", f"{row['psnr']:.2f} dB"
         cells = (f"`{row['file']}`", row["written_by"], size, quality, f"{row['half_width']:.4f}")
         assert f"| {' | '.join(cells)} |" in page
+
+
+def test_the_gallery_shows_what_was_certified():
+    measured = json.loads((ROOT / "benchmarks/results/gallery.json").read_text())
+    page = (ROOT / "docs/gallery.md").read_text(encoding="utf-8")
+    assert f"0 to {measured['scale_top']} of 255" in page
+    for row in measured["rows"]:
+        cells = (row["capture"], row["calibration_views"], row["half_width_of_255"])
+        assert f"| {' | '.join(map(str, cells))} | {row['psnr']:.2f} dB |" in page
+        assert f"(images/gallery/{row['capture']}.webp)" in page
+        assert (row["alpha"], row["beta"]) == ("1/10", "1/10")
+    pictures = list((ROOT / "docs/images/gallery").iterdir())
+    assert len(pictures) == len(measured["rows"]) + 1
+    assert sum(picture.stat().st_size for picture in pictures) < 3_000_000
