@@ -21,6 +21,8 @@ from splatcert.checkup.words import COLUMNS, closing_lines, facts, finding_row, 
 from splatcert.raster import native
 from splatcert.raster.native import NativeView
 from splatcert.raster.render import BACKENDS, unavailable
+from splatcert.witnesses import album
+from splatcert.witnesses.maps import WitnessMaps
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/doctor.md"
 BLOCK = re.compile(r"(```text\n\$ splatcert doctor\n)(.*?)(```\n)", re.S)
@@ -64,6 +66,16 @@ def test_a_back_end_with_a_wrong_transpose_or_picture_is_found(monkeypatch):
     monkeypatch.setattr(NativeView, "composite", lambda self, values: shown(self, values) + 1e-3)
     faults = " ".join(measure_agreement("cpu", scenes).faults("cpu"))
     assert "of the numbers differ by more than 0.0001" in faults
+
+
+def test_wrong_answers_of_photographs_are_found(monkeypatch):
+    scenes, right = [made_scene("small", 60, 24, size=0.1, opacity=1.0)], album.ask
+
+    def louder(*asked):
+        return WitnessMaps(right(*asked).planes * 1.01)
+
+    monkeypatch.setattr(album, "ask", louder)
+    assert measure_agreement("cpu", scenes).faults("cpu")
 
 
 def test_bits_that_change_are_a_fault_except_in_the_transpose_of_cuda():

@@ -111,7 +111,10 @@ def test_a_name_that_no_adapter_has_is_refused_with_those_there_are(two_adapters
 
 def test_a_wgpu_that_calls_its_limits_otherwise_is_reported(two_adapters):
     reason = str(unavailable("gpu"))
-    assert "splatcert cannot use wgpu" in reason and "max-storage-buffer-binding-size" in reason
+    assert (
+        "splatcert does not work with wgpu" in reason
+        and "max-storage-buffer-binding-size" in reason
+    )
     assert f"pip install 'wgpu=={adapters.OLDEST}.*'" in reason
 
 

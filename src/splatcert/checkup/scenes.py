@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -13,10 +13,13 @@ from torch import Tensor
 
 from splatcert.camera import Camera
 from splatcert.difficulty.descriptor import EPSILON0
-from splatcert.raster.query_maps import Traits
+from splatcert.raster.query_maps import QueryMaps, Traits
 from splatcert.raster.render import open_view
 from splatcert.raster.view import View
 from splatcert.splats.gaussians import Splats
+from splatcert.witnesses.album import Album
+from splatcert.witnesses.maps import Witness, WitnessMaps, ask_reference
+from splatcert.witnesses.pack import pack
 
 Numbers = NDArray[np.float64]
 GREY = (0.5, 0.5, 0.5)
@@ -36,6 +39,8 @@ class MadeScene:
     """Something for every Gaussian to carry, [N, 4]."""
     image: Tensor
     """Something for every pixel to send back, [H, W, 4]."""
+    album: Album
+    """Photographs to ask about the view, as the guided scale does."""
 
     @property
     def size(self) -> str:
@@ -49,11 +54,19 @@ class MadeScene:
         return self.shown_by(open_view(exact, self.camera, "reference"))
 
     def shown_by(self, view: View) -> Numbers:
-        """Composited values, and picture, field and opacity of a certified query, [H, W, 9]."""
+        """Composited values; picture, field and opacity of a query; what photos say, [H, W, 14]."""
         query = view.query(self.traits, GREY, EPSILON0)
-        maps = [query.center, query.field[..., None], query.opacity[..., None]]
+        told = self._told(query)
+        planes = torch.stack([query.field, query.opacity], dim=2)
+        said = torch.stack([told.residual, told.clash, *told.drift], dim=2)
         values = view.composite(self.values.to(view.splats.means.dtype))
-        return np.concatenate([plain(part) for part in (values, *maps)], axis=2)
+        parts = (values, query.center, planes, said)
+        return np.concatenate([plain(part) for part in parts], axis=2)
+
+    def _told(self, query: QueryMaps) -> WitnessMaps:
+        if query.depth.dtype == torch.float64:
+            return ask_reference(self.camera, query.center, query.depth, self.album.witnesses)
+        return self.album.ask(self.camera, query)
 
 
 def plain(tensor: Tensor) -> Numbers:
@@ -125,4 +138,19 @@ def made_scene(
         cx=0.48 * width,
         cy=0.53 * height,
     )
-    return MadeScene(name, splats, camera, traits, normal(count, 4), normal(height, width, 4))
+    values, image = normal(count, 4), normal(height, width, 4)
+    return MadeScene(name, splats, camera, traits, values, image, _photographs(camera))
+
+
+def _photographs(camera: Camera) -> Album:
+    """Smooth pictures from both sides; they show all that the camera does, and hide nothing."""
+    width, height = 2 * camera.width, 2 * camera.height
+    rows, columns = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
+    waves = [(rows / 5).sin(), (columns / 7).cos(), ((rows + columns) / 9).sin()]
+    photo = 0.5 + 0.4 * torch.stack(waves, dim=2)
+    pixels = pack(photo, 0.9 * photo, torch.full((height, width), 1e3))
+    middle = {"cx": camera.cx + camera.width / 2, "cy": camera.cy + camera.height / 2}
+    seen = replace(camera, width=width, height=height, **middle)
+    sides = [np.array(camera.world_to_camera), np.array(camera.world_to_camera)]
+    sides[0][0, 3], sides[1][0, 3] = 0.4, -0.4
+    return Album(tuple(Witness(replace(seen, world_to_camera=pose), pixels) for pose in sides))

@@ -81,9 +81,9 @@ def open_device() -> Device:
             return Device(adapter.request_device_sync(required_limits=limits))
     except (AttributeError, KeyError, TypeError) as error:
         raise BackendError(
-            f"splatcert cannot use wgpu {require_wgpu().__version__}, only {OLDEST} and what is "
-            f"compatible with it: {type(error).__name__} {error}.\n"
-            f"  pip install 'wgpu=={OLDEST}.*', or use the back end 'cpu'. Please report this."
+            f"splatcert does not work with wgpu {require_wgpu().__version__}: {error}.\n"
+            f"  It is tested with {OLDEST}: pip install 'wgpu=={OLDEST}.*', "
+            "or use the back end 'cpu'."
         ) from error
 
 

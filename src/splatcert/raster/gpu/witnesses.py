@@ -31,9 +31,10 @@ def upload_photos(device: Device, photos: Sequence[NDArray[np.uint8]]) -> list[B
     except DeviceMemoryError as error:
         total = sum(photo.nbytes for photo in photos)
         raise DeviceMemoryError(
-            f"the GPU has too little memory for {len(photos)} training photos, which this scale "
-            f"compares with:\n  {total:,} bytes. Close other programs that use it, load the "
-            "capture at a smaller size,\n  or use the back end 'cpu'."
+            f"the GPU has too little memory for {len(photos)} training photos ({total:,} bytes), "
+            "which this scale compares with.\n"
+            "  Close other programs that use it, load the capture at a smaller size, or use the "
+            "back end 'cpu'."
         ) from error
 
 
