@@ -26,10 +26,9 @@ from splatcert.difficulty.guided.rule import GuidedRule
 from splatcert.field.fitted_scene import FittedScene, Query
 from splatcert.progress import Progress, quiet
 from splatcert.raster.render import Backend
-from splatcert.scales.guided_features import log_scale, scale_map
+from splatcert.scales.guided_features import flattened
 from splatcert.scales.scale import Array, Betas, Photos, Rule, Scale, Seen
 from splatcert.witnesses.album import Album, render_maps
-from splatcert.witnesses.maps import WitnessMaps
 
 NO_WITNESS = (
     "no training photograph shows what this camera sees: the residual field alone sets its boxes"
@@ -68,13 +67,13 @@ class GuidedScale(Scale):
             raise TypeError("a guided scale must be prepared with its photographs first")
         maps = render_maps(scene, camera, backend)
         query = scene.described(camera, maps)
-        found = self.album.ask(camera, maps.center.cpu(), maps.depth.cpu())
-        if not bool(found.count.any()):
+        found = self.album.scale(camera, maps, self.guide, drift=self.center == "corrected")
+        if not found.told:
             return replace(query, remark=NO_WITNESS)
-        values, mean = scale_map(log_scale(maps.field.cpu(), found, self.guide))
-        query = replace(query, field=values.to(maps.field), field_mean=mean)
-        if self.center == "corrected":
-            return replace(query, center=corrected(maps.center, found, self.guide.strength))
+        values = flattened(found.scale, found.mean).to(maps.field)
+        query = replace(query, field=values, field_mean=found.mean)
+        if found.drift is not None:
+            return replace(query, center=corrected(maps.center, found.drift, self.guide.strength))
         return query
 
     def settle(self, training: Seen, batch: Array, betas: Betas) -> Rule:
@@ -92,9 +91,9 @@ class GuidedScale(Scale):
         return _rule(GuidedRule.of(record.parameters, self.cameras))
 
 
-def corrected(render: Tensor, found: WitnessMaps, strength: float) -> Tensor:
-    """The render plus a share of the mean residual of its witnesses, in [0, 1], [H, W, 3]."""
-    return (render + strength * found.drift.permute(1, 2, 0).to(render)).clamp(0, 1)
+def corrected(render: Tensor, drift: Tensor, strength: float) -> Tensor:
+    """The render plus a share of its witnesses' mean residual [3, H, W], in [0, 1], [H, W, 3]."""
+    return (render + strength * drift.permute(1, 2, 0).to(render)).clamp(0, 1)
 
 
 def _rule(rule: GuidedRule) -> Rule:

@@ -25,7 +25,7 @@ LARGEST_LOG = 30.0
 
 
 def log_scale(field: Tensor, found: WitnessMaps, guide: Guide) -> Tensor:
-    """The logarithm of s (eq:guided) at every pixel, [H, W]."""
+    """The logarithm of s (eq:guided) at every pixel, [H, W]; `ask_scale` makes s natively."""
     total = torch.full_like(field, guide.intercept)
     for weight, plane in zip(guide.weights, planes(field, found), strict=True):
         total.add_(plane, alpha=weight)
@@ -36,7 +36,12 @@ def scale_map(logs: Tensor) -> tuple[Tensor, float]:
     """The scale with a floor relative to its mean, and that mean."""
     values = logs.clamp(-LARGEST_LOG, LARGEST_LOG).exp()
     mean = float(values.double().mean())
-    return FLATTEST * mean + (1 - FLATTEST) * values, mean
+    return flattened(values, mean), mean
+
+
+def flattened(scale: Tensor, mean: float) -> Tensor:
+    """The scale with a floor relative to its mean."""
+    return (scale * (1 - FLATTEST)).add_(FLATTEST * mean)
 
 
 def planes(field: Tensor, found: WitnessMaps) -> Iterator[Tensor]:
