@@ -8,6 +8,7 @@ residual, in 5, 6 and 5 bits. Small residuals are kept to half a colour step, la
 
 from __future__ import annotations
 
+from functools import cache
 from math import log2
 from typing import NamedTuple
 
@@ -20,6 +21,8 @@ BYTES, PADDING = 6, 10
 """Per pixel, and at the end of each row, where native code reads ahead."""
 LARGEST = (15, 31, 15)
 """Largest code of a residual in each channel."""
+FINE = 4096
+"""Steps of a residual before it is coded."""
 CLOSEST = 1e-4
 """Smallest depth."""
 DEPTHS = 254
@@ -44,12 +47,12 @@ def pack(photo: Tensor, render: Tensor, depth: Tensor) -> Packed:
     pixels = rows[:, : BYTES * width].reshape(height, width, BYTES)
     pixels[..., :3] = (photo * 255).round().clamp(0, 255)
     pixels[..., 3], near, step = _depth_codes(depth.numpy())
+    fine = ((photo - render) * FINE).round_().clamp_(-FINE // 2, FINE // 2).to(torch.int16)
     red, green, blue = (
-        np.searchsorted(_between(largest), difference) + 1
-        for largest, difference in zip(LARGEST, (photo - render).numpy().T, strict=True)
+        _codes(largest)[difference]
+        for largest, difference in zip(LARGEST, (fine + FINE // 2).unbind(-1), strict=True)
     )
-    words = (red | green << 5 | blue << 11).T.astype("<u2")
-    pixels[..., 4:] = words[..., None].view(np.uint8)
+    pixels[..., 4:] = (red | green << 5 | blue << 11)[..., None].view(np.uint8)
     return Packed(torch.from_numpy(rows), near, step)
 
 
@@ -74,10 +77,12 @@ def _levels(largest: int) -> NDArray[np.float64]:
     return k * (slope + (0.5 / largest - slope) / largest**2 * k**2)
 
 
-def _between(largest: int) -> NDArray[np.float32]:
-    """Where one level becomes closer than the one before."""
+@cache
+def _codes(largest: int) -> NDArray[np.uint16]:
+    """Codes of the residuals from -1/2 to 1/2 in steps of 1 / FINE: of the closest level."""
     levels = _levels(largest)
-    return ((levels[1:] + levels[:-1]) / 2).astype(np.float32)
+    residuals = np.arange(FINE + 1) / FINE - 0.5
+    return (np.searchsorted((levels[1:] + levels[:-1]) / 2, residuals) + 1).astype("<u2")
 
 
 def _depth_codes(depth: NDArray[np.float32]) -> tuple[NDArray[np.float32], float, float]:
