@@ -29,7 +29,7 @@ from machine import describe_machine
 from splatcert import load_scene, load_splats
 from splatcert.config import FieldConfig
 from splatcert.field.fit import fit_field
-from splatcert.field.normal_equations import NormalEquations, sweep
+from splatcert.field.normal_equations import NormalEquations, mask_of, sweep
 from splatcert.field.operator import NormalOperator, PreparedViews
 from splatcert.field.solve import BlockPreconditioner, Descent
 from splatcert.raster import native
@@ -146,7 +146,7 @@ def compare(scene, splats, config: FieldConfig, *, every: int, steps: int, held_
     equations = sweep(views, training, degree=config.degree, folds=config.folds, background=BLACK)
     prior = equations.residual_quantile(config.prior_quantile)
     ridge = config.ridge * equations.mean_diagonal()
-    plain_normal = NormalOperator(views, equations.masks)
+    plain_normal = NormalOperator(views, lambda index: mask_of(training[index]))
     solvers = {
         "row sums": BlockPreconditioner(equations.sums.blocks, ridge),
         "block Jacobi": BlockPreconditioner(square_blocks(views, training, config.degree), ridge),

@@ -72,7 +72,7 @@ def collect(data: Path, model: Path, work: Path) -> None:
     for view in labelled:
         found, photo = render_maps(scene, view.camera, "cpu"), view.image()
         told = album.ask(view.camera, found)
-        made = [corrected(found.center, told, strength) for strength in STRENGTHS]
+        made = [corrected(found.center, told.drift, strength) for strength in STRENGTHS]
         pictures.append([[psnr(one, photo), ssim(one, photo)] for one in made])
     scale = GuidedScale(album=album, cameras=side.views.cameras)
     arrays: dict[str, Any] = {"pictures": np.array(pictures), "album_bytes": album.nbytes}

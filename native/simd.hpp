@@ -52,6 +52,11 @@ inline int compress(Vec a, uint32_t chosen, float* out) {
     _mm512_storeu_ps(out, _mm512_maskz_compress_ps(static_cast<__mmask16>(chosen), a.v));
     return __builtin_popcount(chosen);
 }
+// A positive number as mantissa in [1, 2) and exponent.
+inline Vec exponent_of(Vec a, Vec& mantissa) {
+    mantissa = {_mm512_getmant_ps(a.v, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_zero)};
+    return {_mm512_getexp_ps(a.v)};
+}
 inline Vec scale_by_power(Vec p, Vec shifted) {
     return {_mm512_castsi512_ps(_mm512_add_epi32(
         _mm512_castps_si512(p.v), _mm512_slli_epi32(_mm512_castps_si512(shifted.v), 23)))};
@@ -123,6 +128,13 @@ inline int compress(Vec a, uint32_t chosen, float* out) {
         _mm_loadl_epi64(reinterpret_cast<const __m128i*>(compress_table.order + chosen));
     _mm256_storeu_ps(out, _mm256_permutevar8x32_ps(a.v, _mm256_cvtepu8_epi32(order)));
     return __builtin_popcount(chosen);
+}
+inline Vec exponent_of(Vec a, Vec& mantissa) {
+    const __m256i word = _mm256_castps_si256(a.v), one = _mm256_castps_si256(_mm256_set1_ps(1.0f));
+    const __m256i fraction = _mm256_and_si256(word, _mm256_set1_epi32(0x7fffff));
+    mantissa = {_mm256_castsi256_ps(_mm256_or_si256(fraction, one))};
+    return {
+        _mm256_cvtepi32_ps(_mm256_sub_epi32(_mm256_srli_epi32(word, 23), _mm256_set1_epi32(127)))};
 }
 inline Vec scale_by_power(Vec p, Vec shifted) {
     return {_mm256_castsi256_ps(_mm256_add_epi32(
@@ -198,6 +210,15 @@ inline float sum(Vec a) {
     for (int i = 1; i < quads; ++i) r += a.v[i];
     return (r[0] + r[2]) + (r[1] + r[3]);
 }
+inline Vec exponent_of(Vec a, Vec& mantissa) {
+    Vec r;
+    for (int i = 0; i < quads; ++i) {
+        const QuadInt word = (QuadInt)a.v[i];
+        mantissa.v[i] = (Quad)((word & 0x7fffff) | 0x3f800000);
+        for (int k = 0; k < 4; ++k) r.v[i][k] = static_cast<float>((word[k] >> 23) - 127);
+    }
+    return r;
+}
 inline Vec scale_by_power(Vec p, Vec shifted) {
     SPLAT_MAP(Vec, v[i] = (Quad)((QuadBits)p.v[i] + ((QuadBits)shifted.v[i] << 23)));
 }
@@ -246,6 +267,22 @@ inline Vec exp2(Vec u) {
     p = fma(p, f, Vec::all(0.6931469671f));
     p = fma(p, f, Vec::all(1.000000072f));
     return scale_by_power(p, shifted);
+}
+
+// log2 of normal positive numbers to 2e-7: the series of atanh about 1, in (m - 1) / (m + 1).
+inline Vec log2(Vec a) {
+    const Vec one = Vec::all(1.0f);
+    Vec m, e = exponent_of(a, m);
+    const Mask high = m > Vec::all(1.41421356f);
+    m = fnma(m, keep(Vec::all(0.5f), high), m);
+    e = e + keep(one, high);
+    const Vec s = (m - one) / (m + one), z = s * s;
+    Vec p = Vec::all(0.320598898f);
+    p = fma(p, z, Vec::all(0.412198583f));
+    p = fma(p, z, Vec::all(0.577078016f));
+    p = fma(p, z, Vec::all(0.961796694f));
+    p = fma(p, z, Vec::all(2.885390082f));
+    return fma(p, s, e);
 }
 
 // After the last of a thread's `stream`s, before another thread may read what they wrote.

@@ -91,6 +91,18 @@ def ask_witnesses(
     geometry: NDArray[float32],
     maps: Tensor,
 ) -> None: ...
+def guided_scale(
+    depth: Tensor,
+    picture: Tensor,
+    lens: tuple[float, float, float, float],
+    pixels: list[Tensor],
+    geometry: NDArray[float32],
+    field: Tensor,
+    weights: list[float],
+    intercept: float,
+    scale: Tensor,
+    drift: Tensor | None,
+) -> tuple[float, int]: ...
 
 class TooManyEntries(ValueError): ...  # noqa: N818 - named as in C++
 

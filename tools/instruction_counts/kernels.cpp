@@ -97,8 +97,16 @@ __attribute__((noinline)) void count_field_normal(const Kernels& k, Scene& s,
 }
 __attribute__((noinline)) void count_witnesses(const Kernels& k, const std::vector<float>& out,
                                                const std::vector<Witness>& witnesses,
-                                               std::vector<float>& maps) {
+                                               std::vector<float>& scale) {
     const std::size_t pixels = width * height;
+    double sums[height];
+    uint32_t told[height];
+    const GuideRequest guide = {out.data() + 3 * pixels,
+                                {0.1f, 0.1f, 0.1f, 0.1f, 0.1f, 0.1f, 0.1f, 0.1f, 0.1f, 0.1f, 0.1f},
+                                0.0f,
+                                scale.data(),
+                                sums,
+                                told};
     const WitnessRequest request = {out.data() + 9 * pixels,
                                     out.data(),
                                     height,
@@ -109,7 +117,9 @@ __attribute__((noinline)) void count_witnesses(const Kernels& k, const std::vect
                                     height / 2.0f,
                                     witnesses.data(),
                                     static_cast<int>(witnesses.size()),
-                                    maps.data()};
+                                    nullptr,
+                                    nullptr,
+                                    &guide};
     k.ask_witnesses(request);
 }
 }
@@ -122,17 +132,22 @@ int main(int count, char** arguments) {
     }
     const Kernels& k = kernels();
     Scene scene;
-    std::vector<float> out = image(query_channels), sums(3 * gaussians), maps = image(witness_maps);
+    std::vector<float> out = image(query_channels), sums(3 * gaussians), scale = image(1);
     std::vector<double> result(field_bases * gaussians);
-    std::vector<uint8_t> pixels(witness_bytes * width * height, 0x40);  // depth 3.0
-    Witness near = {pixels.data(), height,        width, {1, 0, 0, 0, 1, 0, 0, 0, 1},
-                    {0.1f, 0, 0},  {-0.1f, 0, 0}, 260,   260,
+    constexpr int stride = witness_bytes * width + witness_padding;
+    std::vector<uint8_t> pixels(stride * height, 0x40);
+    Witness near = {pixels.data(), height,
+                    width,         stride,
+                    1.5f,  // log2 of depth 2.8
+                    0.0f,          {1, 0, 0, 0, 1, 0, 0, 0, 1},
+                    {0.1f, 0, 0},  {-0.1f, 0, 0},
+                    260,           260,
                     width / 2.0f,  height / 2.0f};
     count_prepare(k, scene);
     count_picture(k, scene, out);
     count_query(k, scene, out);
     count_summarise(k, out);
-    count_witnesses(k, out, std::vector<Witness>(4, near), maps);
+    count_witnesses(k, out, std::vector<Witness>(4, near), scale);
     count_scatter(k, scene, sums);
     count_field_normal(k, scene, result);
     std::printf("drawn %zu entries %zu\n", scene.view.drawn.size, scene.view.entries.size);

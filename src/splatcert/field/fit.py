@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from splatcert.config import FieldConfig
-from splatcert.field.normal_equations import FieldError, sweep
+from splatcert.field.normal_equations import FieldError, mask_of, sweep
 from splatcert.field.operator import NormalOperator, PreparedViews
 from splatcert.field.solve import (
     BlockPreconditioner,
@@ -109,7 +109,7 @@ def fit_field(
         ridge = config.ridge * equations.mean_diagonal()
         precondition = BlockPreconditioner(equations.sums.blocks, ridge)
         clock.lap("preconditioner")
-        normal = NormalOperator(views, equations.masks)
+        normal = NormalOperator(views, lambda index: mask_of(training[index]))
         change, trace = conjugate_gradients(
             lambda c: normal(c) + ridge * c,
             equations.right_hand_side(prior),

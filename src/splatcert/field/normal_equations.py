@@ -9,7 +9,7 @@ opacities give the preconditioner, and squares of the weights the scale of the r
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import ceil, pi
 
 import numpy as np
@@ -31,8 +31,6 @@ class NormalEquations:
     sums: NormalSums
     psnr: NDArray[np.float64]
     """PSNR of each training view in dB; NaN where no pixel counts, [T]."""
-    masks: dict[int, Tensor] = field(default_factory=dict)
-    """Pixels that count in the views that have a mask, by the view's position."""
 
     def residual_quantile(self, level: float) -> float:
         """Upper edge of the bin that holds this quantile of all training residuals."""
@@ -73,10 +71,7 @@ def sweep(
     equations = NormalEquations(sums, np.full(len(training), np.nan))
     fold_of = folds_of([view.name for view in training], folds)
     for index, labelled in enumerate(training):
-        photo = _photo(labelled)
-        mask = labelled.mask() if labelled.has_mask else None
-        if mask is not None:
-            equations.masks[index] = mask
+        photo, mask = _photo(labelled), mask_of(labelled)
         before = float(sums.energy[0])
         views[index].survey(photo, mask, background, sums.of_fold(fold_of[index]))
         counted = photo[..., 0].numel() if mask is None else int(mask.sum())
@@ -85,6 +80,11 @@ def sweep(
             report(index + 1)
     _check(sums, len(training))
     return equations
+
+
+def mask_of(labelled: TrainingView) -> Tensor | None:
+    """Pixels of a training view that count, [H, W]; None if all do."""
+    return labelled.mask() if labelled.has_mask else None
 
 
 def _photo(labelled: TrainingView) -> Tensor:

@@ -10,7 +10,7 @@ For one view this is a contraction with phi followed by `View.composite`; its tr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -57,14 +57,14 @@ class PreparedViews:
 class NormalOperator:
     """sum_t A_t^T M_t A_t over all training views, with M_t the pixels that count."""
 
-    def __init__(self, views: PreparedViews, masks: Mapping[int, Tensor]) -> None:
+    def __init__(self, views: PreparedViews, mask_of: Callable[[int], Tensor | None]) -> None:
         self.views = views
-        self.masks = masks
-        """[H, W] bool by the view's position; views without one count every pixel."""
+        self.mask_of = mask_of
+        """[H, W] bool by the view's position, read when needed; None if every pixel counts."""
 
     def __call__(self, coefficients: Tensor) -> Tensor:
         """[N, K] to [N, K] in float64; views are added in their order."""
         result = torch.zeros(coefficients.shape, dtype=torch.float64)
         for index, view in enumerate(self.views):
-            view.field_normal(coefficients, self.masks.get(index), result)
+            view.field_normal(coefficients, self.mask_of(index), result)
         return result

@@ -25,12 +25,13 @@ from splatcert.difficulty.guided.guide import Guide, shipped_guide
 from splatcert.difficulty.guided.rule import GuidedRule
 from splatcert.field.fitted_scene import FittedScene, Query
 from splatcert.progress import Progress, quiet
+from splatcert.raster.gpu.query import DeviceMaps
 from splatcert.raster.query_maps import QueryMaps
 from splatcert.raster.render import Backend
-from splatcert.scales.guided_features import log_scale, scale_map
+from splatcert.scales.guided_features import flattened, guided_map
 from splatcert.scales.scale import Array, Betas, Photos, Rule, Scale, Seen
 from splatcert.witnesses.album import Album, render_maps
-from splatcert.witnesses.maps import WitnessMaps
+from splatcert.witnesses.maps import GuidedMap
 
 NO_WITNESS = (
     "no training photograph shows what this camera sees: the residual field alone sets its boxes"
@@ -68,17 +69,23 @@ class GuidedScale(Scale):
         if self.album is None:
             raise TypeError("a guided scale must be prepared with its photographs first")
         maps = render_maps(scene, camera, backend)
-        found = self.album.ask(camera, maps)
-        return self.judged(scene.described(camera, maps), maps, found)
+        return self.judged(scene.described(camera, maps), maps, self.made(camera, maps))
 
-    def judged(self, query: Query, maps: QueryMaps, found: WitnessMaps) -> Query:
+    def made(self, camera: Camera, maps: QueryMaps) -> GuidedMap:
+        """The scale that the nearest photographs and the field make of a rendered camera."""
+        assert self.album is not None
+        if isinstance(maps, DeviceMaps):
+            return guided_map(maps.field.cpu(), self.album.ask(camera, maps), self.guide)
+        return self.album.scale(camera, maps, self.guide, drift=self.center == "corrected")
+
+    def judged(self, query: Query, maps: QueryMaps, found: GuidedMap) -> Query:
         """A query with the scale and the centre that follow from what its witnesses say."""
-        if not bool(found.count.any()):
+        if not found.told:
             return replace(query, remark=NO_WITNESS)
-        values, mean = scale_map(log_scale(maps.field.cpu(), found, self.guide))
-        query = replace(query, field=values.to(maps.field), field_mean=mean)
-        if self.center == "corrected":
-            return replace(query, center=corrected(maps.center, found, self.guide.strength))
+        values = flattened(found.scale, found.mean).to(maps.field)
+        query = replace(query, field=values, field_mean=found.mean)
+        if self.center == "corrected" and found.drift is not None:
+            return replace(query, center=corrected(maps.center, found.drift, self.guide.strength))
         return query
 
     def settle(self, training: Seen, batch: Array, betas: Betas) -> Rule:
@@ -96,9 +103,9 @@ class GuidedScale(Scale):
         return _rule(GuidedRule.of(record.parameters, self.cameras))
 
 
-def corrected(render: Tensor, found: WitnessMaps, strength: float) -> Tensor:
-    """The render plus a share of the mean residual of its witnesses, in [0, 1], [H, W, 3]."""
-    return (render + strength * found.drift.permute(1, 2, 0).to(render)).clamp(0, 1)
+def corrected(render: Tensor, drift: Tensor, strength: float) -> Tensor:
+    """The render plus a share of its witnesses' mean residual [3, H, W], in [0, 1], [H, W, 3]."""
+    return (render + strength * drift.permute(1, 2, 0).to(render)).clamp(0, 1)
 
 
 def _rule(rule: GuidedRule) -> Rule:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from splatcert.difficulty.guided.guide import Guide
 from splatcert.witnesses.album import ASKED
-from splatcert.witnesses.maps import WitnessMaps
+from splatcert.witnesses.maps import GuidedMap, WitnessMaps
 
 LEAST = 2e-3
 """Floor of the logarithms, half a colour step."""
@@ -25,7 +25,7 @@ LARGEST_LOG = 30.0
 
 
 def log_scale(field: Tensor, found: WitnessMaps, guide: Guide) -> Tensor:
-    """The logarithm of s (eq:guided) at every pixel, [H, W]."""
+    """The logarithm of s (eq:guided) at every pixel, [H, W]; `ask_scale` makes s natively."""
     total = torch.full_like(field, guide.intercept)
     for weight, plane in zip(guide.weights, planes(field, found), strict=True):
         total.add_(plane, alpha=weight)
@@ -36,7 +36,19 @@ def scale_map(logs: Tensor) -> tuple[Tensor, float]:
     """The scale with a floor relative to its mean, and that mean."""
     values = logs.clamp(-LARGEST_LOG, LARGEST_LOG).exp()
     mean = float(values.double().mean())
-    return FLATTEST * mean + (1 - FLATTEST) * values, mean
+    return flattened(values, mean), mean
+
+
+def guided_map(field: Tensor, found: WitnessMaps, guide: Guide) -> GuidedMap:
+    """The scale of a query from maps that are stored, as a device brings them down."""
+    values = log_scale(field, found, guide).clamp(-LARGEST_LOG, LARGEST_LOG).exp()
+    mean = float(values.double().mean())
+    return GuidedMap(values, mean, found.drift, int((found.count > 0).sum()))
+
+
+def flattened(scale: Tensor, mean: float) -> Tensor:
+    """The scale with a floor relative to its mean."""
+    return (scale * (1 - FLATTEST)).add_(FLATTEST * mean)
 
 
 def planes(field: Tensor, found: WitnessMaps) -> Iterator[Tensor]:

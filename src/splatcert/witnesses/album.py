@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from splatcert.camera import Camera
 from splatcert.difficulty.descriptor import EPSILON0
+from splatcert.difficulty.guided.guide import Guide
 from splatcert.field.fitted_scene import FittedScene
 from splatcert.progress import Progress, quiet
 from splatcert.raster.abreast import abreast
@@ -20,10 +21,10 @@ from splatcert.raster.gpu.model import Uploaded
 from splatcert.raster.gpu.query import DeviceMaps
 from splatcert.raster.gpu.witnesses import upload_photos
 from splatcert.raster.query_maps import QueryMaps
-from splatcert.raster.render import Backend, open_view
+from splatcert.raster.render import Backend, open_view, render
 from splatcert.scene.roles import TrainingView, require_labels
-from splatcert.witnesses.maps import Witness, WitnessMaps, ask, ask_device
-from splatcert.witnesses.pack import pack
+from splatcert.witnesses.maps import GuidedMap, Witness, WitnessMaps, ask, ask_device, ask_scale
+from splatcert.witnesses.pack import in_words, pack
 
 ASKED = 8
 """Number of training views that are asked about a camera."""
@@ -33,7 +34,7 @@ SAME = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Album:
-    """Photographs, residuals and depths of the training views, eight bytes per pixel."""
+    """Photographs, residuals and depths of the training views, six bytes per pixel."""
 
     witnesses: tuple[Witness, ...]
 
@@ -49,8 +50,9 @@ class Album:
 
         def collect(view: TrainingView) -> Witness:
             photo = require_labels(view, TrainingView).image()
-            found = render_maps(scene, view.camera, backend)
-            return Witness(view.camera, pack(photo, found.center.cpu(), found.depth.cpu()))
+            shown = render(scene.splats, view.camera, background=scene.background, backend=backend)
+            packed = pack(photo, shown.rgb.clamp(0, 1).cpu(), shown.depth.cpu())
+            return Witness(view.camera, packed)
 
         cameras = [view.camera for view in views]
         return cls(tuple(abreast(collect, views, cameras, "collecting training photographs", on)))
@@ -58,7 +60,7 @@ class Album:
     @property
     def nbytes(self) -> int:
         """Memory used."""
-        return sum(witness.pixels.numel() for witness in self.witnesses)
+        return sum(witness.packed.pixels.numel() for witness in self.witnesses)
 
     def ask(self, camera: Camera, maps: QueryMaps) -> WitnessMaps:
         """What the nearest photographs say about a camera's picture, on the device if it is there.
@@ -72,37 +74,42 @@ class Album:
         photos = _on_device.of(maps.device, self)
         return ask_device(maps, asked, [photos[k] for k in places])
 
+    def scale(
+        self, camera: Camera, found: QueryMaps, guide: Guide, *, drift: bool = False
+    ) -> GuidedMap:
+        """The scale that the nearest photographs and the field make of a rendered camera."""
+        near = self.nearest(camera, float(found.depth.median()))
+        return ask_scale(camera, found, [self.witnesses[k] for k in near], guide, drift=drift)
+
     def nearest(self, camera: Camera, depth: float) -> list[int]:
         """Places of the views to ask: close to the camera, for its depth, and alike in direction.
 
         A photograph taken by this very camera is never asked: it may be the picture's own label,
         and a training view is described as if it were new.
         """
-        centres, axes = self._geometry
+        centres, axes, poses = self._geometry
         away = np.linalg.norm(centres - camera.centre, axis=1)
         far = away / max(depth, SAME) + np.arccos((axes @ camera.forward).clip(-1.0, 1.0))
-        far[[_same_pose(camera, witness.camera) for witness in self.witnesses]] = np.inf
+        apart = np.abs(poses - camera.world_to_camera).max((1, 2))
+        far[apart <= SAME * np.abs(poses).max((1, 2), initial=1.0)] = np.inf
         order = far.argsort(kind="stable")[:ASKED]
         return [int(k) for k in order if np.isfinite(far[k])]
 
     @cached_property
-    def _geometry(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _geometry(self) -> tuple[NDArray[np.float64], ...]:
+        """Centres and viewing axes, [T, 3], and poses, [T, 4, 4]."""
         cameras = [witness.camera for witness in self.witnesses]
-        return np.array([c.centre for c in cameras]), np.array([c.forward for c in cameras])
+        parts = ("centre", "forward", "world_to_camera")
+        return tuple(np.array([getattr(camera, part) for camera in cameras]) for part in parts)
 
 
 def _upload(device: Device, album: Album) -> list[Buffer]:
-    return upload_photos(device, [witness.pixels.numpy() for witness in album.witnesses])
+    return upload_photos(device, [in_words(witness.packed) for witness in album.witnesses])
 
 
-_on_device = Uploaded(_upload, lambda album: tuple(w.pixels for w in album.witnesses))
+_on_device = Uploaded(_upload, lambda album: tuple(w.packed.pixels for w in album.witnesses))
 
 
 def render_maps(scene: FittedScene, camera: Camera, backend: Backend) -> QueryMaps:
     """Picture, depth and maps of a camera."""
     return open_view(scene.splats, camera, backend).query(scene.traits, scene.background, EPSILON0)
-
-
-def _same_pose(one: Camera, other: Camera) -> bool:
-    difference = np.abs(one.world_to_camera - other.world_to_camera).max()
-    return bool(difference <= SAME * max(1.0, np.abs(other.world_to_camera).max()))

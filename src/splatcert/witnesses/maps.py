@@ -20,15 +20,18 @@ from torch.nn.functional import grid_sample
 
 from splatcert import _native
 from splatcert.camera import Camera
+from splatcert.difficulty.guided.guide import Guide
 from splatcert.raster.gpu.device import Buffer
 from splatcert.raster.gpu.query import DeviceMaps
 from splatcert.raster.gpu.witnesses import ask_photos
-from splatcert.witnesses.pack import unpack
+from splatcert.raster.native_autograd import plain_floats
+from splatcert.raster.query_maps import QueryMaps
+from splatcert.witnesses.pack import CLOSEST, Packed, unpack
 
-PLANES = 11
+PLANES, NUMBERS = 11, 21
+"""Maps, and numbers of a witness beside its pixels."""
 HIDDEN = 0.08
 """Share of the depth by which a surface may lie in front of the point."""
-CLOSEST = 1e-4
 SOFTENING = 0.05
 """A witness weighs 1 / (distance + this)^2."""
 COARSENESS = 0.2
@@ -39,8 +42,7 @@ class Witness(NamedTuple):
     """A training view that is asked."""
 
     camera: Camera
-    pixels: Tensor
-    """As `pack` made them, [h, w, 8]."""
+    packed: Packed
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,19 +98,24 @@ class WitnessMaps:
         return self.planes[10]
 
 
+class GuidedMap(NamedTuple):
+    """A scale made from witnesses and a residual field."""
+
+    scale: Tensor
+    """s (eq:guided), [H, W]."""
+    mean: float
+    drift: Tensor | None
+    """Mean signed residual of the witnesses, [3, H, W]; None if not asked for."""
+    told: int
+    """Pixels that have a witness."""
+
+
 def ask(
     camera: Camera, picture: Tensor, depth: Tensor, witnesses: Sequence[Witness]
 ) -> WitnessMaps:
     """Maps of a query from its picture [H, W, 3] and depth [H, W]; the same bits on any threads."""
     planes = _native.empty([PLANES, camera.height, camera.width])
-    _native.ask_witnesses(
-        depth.to(device="cpu", dtype=torch.float32).contiguous(),
-        picture.to(device="cpu", dtype=torch.float32).contiguous(),
-        (camera.fx, camera.fy, camera.cx, camera.cy),
-        [witness.pixels for witness in witnesses],
-        numbers_of(camera, witnesses).astype(np.float32),
-        planes,
-    )
+    _native.ask_witnesses(*_question(camera, picture, depth, witnesses), planes)
     return WitnessMaps(planes)
 
 
@@ -119,6 +126,41 @@ def ask_device(
     sizes = [(witness.camera.width, witness.camera.height) for witness in witnesses]
     found = ask_photos(maps, photos, sizes, numbers_of(maps.camera, witnesses))
     return WitnessMaps(torch.from_numpy(found))
+
+
+def ask_scale(
+    camera: Camera,
+    found: QueryMaps,
+    witnesses: Sequence[Witness],
+    guide: Guide,
+    *,
+    drift: bool = False,
+) -> GuidedMap:
+    """The scale of a query, without storing the maps that it is made from."""
+    size = [camera.height, camera.width]
+    scale, mean_residual = _native.empty(size), _native.empty([3, *size]) if drift else None
+    mean, told = _native.guided_scale(
+        *_question(camera, found.center, found.depth, witnesses),
+        plain_floats(found.field),
+        list(guide.weights),
+        guide.intercept,
+        scale,
+        mean_residual,
+    )
+    return GuidedMap(scale, mean, mean_residual, told)
+
+
+def _question(
+    camera: Camera, picture: Tensor, depth: Tensor, witnesses: Sequence[Witness]
+) -> tuple[Tensor, Tensor, tuple[float, float, float, float], list[Tensor], NDArray[np.float32]]:
+    """What native code is told of a query and its witnesses."""
+    return (
+        plain_floats(depth),
+        plain_floats(picture),
+        (camera.fx, camera.fy, camera.cx, camera.cy),
+        [witness.packed.pixels for witness in witnesses],
+        numbers_of(camera, witnesses).astype(np.float32),
+    )
 
 
 def ask_reference(
@@ -175,7 +217,7 @@ def _ask_one(
     seen = (z > CLOSEST) & (at[..., 2] > CLOSEST)
     seen &= (u >= 0) & (u < lens.width) & (v >= 0) & (v < lens.height)
     u, v = torch.where(seen, u, 0), torch.where(seen, v, 0)
-    colour, residual, depth = unpack(witness.pixels)
+    colour, residual, depth = unpack(witness.packed)
     seen &= depth[v.long(), u.long()] > (1 - HIDDEN) * z
     grid = torch.stack([2 * u / lens.width - 1, 2 * v / lens.height - 1], dim=-1)
     both = torch.cat([colour, residual], dim=-1).permute(2, 0, 1)[None]
@@ -188,13 +230,13 @@ def _ask_one(
 
 
 def numbers_of(query: Camera, witnesses: Sequence[Witness]) -> NDArray[np.float64]:
-    """Rotation and shift from query to each witness, and its centre and lens, [n, 19]."""
-    rows = np.empty((len(witnesses), 19))
+    """Rotation and shift from query to each witness, its centre, lens and depths, [n, 21]."""
+    rows = np.empty((len(witnesses), NUMBERS))
     here = query.world_to_camera
-    for row, (camera, _) in zip(rows, witnesses, strict=True):
+    for row, (camera, packed) in zip(rows, witnesses, strict=True):
         there = camera.world_to_camera
         rotation = there[:3, :3] @ here[:3, :3].T
         shift = there[:3, 3] - rotation @ here[:3, 3]
-        lens = (camera.fx, camera.fy, camera.cx, camera.cy)
-        row[:] = np.concatenate([rotation.ravel(), shift, -rotation.T @ shift, lens])
+        others = camera.fx, camera.fy, camera.cx, camera.cy, packed.log2_near, packed.log2_step
+        row[:] = np.concatenate([rotation.ravel(), shift, -rotation.T @ shift, others])
     return rows

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The guided scale on the held-out views of one model, with the guide of every pool.
 
-A view is rendered and its witnesses are asked once for all guides. As in `certify`, training
+A view is rendered once for all guides. As in `certify`, training
 views set the rules, every scale of the batch is hashed before labels are opened, and the maps
 that are scored must be the hashed ones.
 """
@@ -143,14 +143,11 @@ def _rules(
 
 
 def _judged(scales: Scales, fitted: Fitted, camera: Camera) -> Iterator[tuple[str, Query]]:
-    """A camera under every scale, rendered and asked once."""
-    scene, album = fitted.scene, next(iter(scales.values())).album
-    assert album is not None
-    maps = render_maps(scene, camera, fitted.backend)
-    query = scene.described(camera, maps)
-    found = album.ask(camera, maps)
+    """A camera under every scale, rendered once."""
+    maps = render_maps(fitted.scene, camera, fitted.backend)
+    query = fitted.scene.described(camera, maps)
     for name, scale in scales.items():
-        yield name, scale.judged(query, maps, found)
+        yield name, scale.judged(query, maps, scale.made(camera, maps))
 
 
 def _looks(

@@ -47,7 +47,8 @@ def ask_photos(
     """The maps that these photographs make of a query, [11, H, W].
 
     `numbers` are rotation and shift from the query's camera to that of each, its centre in the
-    query's, and its lens, [n, 19]. Photographs add to the sums one after the other, so bits repeat.
+    query's, its lens and its depths, [n, 21]. Photographs add to the sums one after the other, so
+    bits repeat.
     """
     device, camera = maps.device, maps.camera
     pixels = camera.width * camera.height
@@ -68,8 +69,9 @@ def _asked(
     query: Camera, row: NDArray[np.float64], size: tuple[int, int], first: int
 ) -> NDArray[np.uint32]:
     """One photograph, width and height, as its kernel takes it, [28]."""
-    rotation, shift, centre, lens = np.split(row, [9, 12, 15])
+    rotation, shift, centre, lens, depths = np.split(row, [9, 12, 15, 19])
     turned = np.column_stack([rotation.reshape(3, 3), shift]).ravel()
     own = (query.fx, query.fy, query.cx, query.cy)
-    floats = np.concatenate([turned, centre, [0.0], lens, own]).astype(np.float32)
-    return np.concatenate([floats.view(np.uint32), np.array([*size, first, 0], np.uint32)])
+    floats = np.concatenate([turned, centre, depths[:1], lens, own]).astype(np.float32)
+    whole = np.array([*size, first], np.uint32)
+    return np.concatenate([floats.view(np.uint32), whole, depths[1:].astype("f4").view("u4")])

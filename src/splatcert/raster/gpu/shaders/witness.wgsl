@@ -6,14 +6,19 @@ const hidden = 0.08;
 const closest = 1e-4;
 const softening = 0.05;
 const coarseness = 0.2;
+// Residuals as witnesses/pack.py codes them: k (slope + bend k^2), up to 1/2.
+const largest_code = vec3(15.0, 31.0, 15.0);
+const slope = 16.0 / (largest_code + 1.0) / 254.0;
+const bend = (0.5 / largest_code - slope) / (largest_code * largest_code);
 
 struct Asked {
     rows: array<vec4<f32>, 3>,  // from the query's camera to the witness's: rotation and shift
-    centre: vec4<f32>,  // of the witness, in the query's camera
+    centre: vec4<f32>,  // of the witness, in the query's camera; log2 of the depth of code 1
     lens: vec4<f32>,  // fx, fy, cx, cy of the witness
     query_lens: vec4<f32>,
     size: vec2<u32>,  // width and height of the photograph
     first: u32,  // of the pixels that are asked about
+    step: f32,  // in log2 of the depth, from code to code
 }
 @group(0) @binding(0) var<storage, read> picture: Picture;
 @group(0) @binding(1) var<storage, read> planes: array<f32>;
@@ -30,8 +35,9 @@ fn pixel(x: i32, y: i32, share: f32) -> Sample {
     let at = clamp(vec2(x, y), vec2(0), vec2<i32>(asked.size) - 1);
     let bytes = photo[u32(at.y) * asked.size.x + u32(at.x)];
     let colour = vec3(bytes.x & 255u, bytes.x >> 8u & 255u, bytes.x >> 16u & 255u);
-    let residual = vec3(bytes.x >> 24u, bytes.y & 255u, bytes.y >> 8u & 255u);
-    return Sample(share * vec3<f32>(colour), share * vec3<f32>(residual));
+    let codes = vec3(bytes.y & 31u, bytes.y >> 5u & 63u, bytes.y >> 11u & 31u);
+    let k = vec3<f32>(codes) - 1.0 - largest_code;
+    return Sample(share * vec3<f32>(colour), share * k * (slope + bend * k * k));
 }
 
 // Between four pixels, edges repeated.
@@ -45,7 +51,7 @@ fn sampled(place: vec2<f32>) -> Sample {
     let c = pixel(x, y + 1, (1.0 - f.x) * f.y);
     let d = pixel(x + 1, y + 1, f.x * f.y);
     return Sample((a.colour + b.colour + c.colour + d.colour) / 255.0,
-                  (a.residual + b.residual + c.residual + d.residual - 128.0) / 254.0);
+                  a.residual + b.residual + c.residual + d.residual);
 }
 
 @compute @workgroup_size(256)
@@ -67,8 +73,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
                 asked.lens.zw;
     if (!(all(place >= vec2(0.0)) && all(place < vec2<f32>(asked.size)))) { return; }
     let cell = min(vec2<u32>(place), asked.size - 1u);
-    let surface = bitcast<f32>(photo[cell.y * asked.size.x + cell.x].y & 0xffff0000u);
-    if (!(surface > (1.0 - hidden) * z)) { return; }
+    let code = photo[cell.y * asked.size.x + cell.x].x >> 24u;
+    let surface = exp2(asked.centre.w + (f32(code) - 1.0) * asked.step);
+    if (code == 0u || !(surface > (1.0 - hidden) * z)) { return; }
 
     // The chord between both directions; by its cosine, small ones would lose half their digits.
     let chord = length(normalize(at.xyz) - normalize(at.xyz - asked.centre.xyz));
