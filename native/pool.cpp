@@ -168,7 +168,7 @@ constexpr std::size_t smallest_kept = ~std::size_t(0);  // keeping would hide ov
 #else
 constexpr std::size_t smallest_kept = std::size_t(1) << 16;
 #endif
-constexpr std::size_t kept_at_most = std::size_t(256) << 20;
+constexpr std::size_t kept_at_most = std::size_t(512) << 20;
 constexpr std::size_t smallest_huge = std::size_t(8) << 20;  // blocks that ask for large pages
 
 struct Header {

@@ -6,6 +6,7 @@
 #include <new>
 #include <string>
 
+#include "depth_sort.hpp"
 #include "isa.hpp"
 #include "projection.hpp"
 #include "simd.hpp"
@@ -15,22 +16,6 @@ namespace SPLAT_ISA {
 namespace {
 
 constexpr int project_chunk = 2048, count_chunk = 64;
-
-struct Key {
-    uint64_t depth;
-    uint32_t index;
-};
-
-// Orders by camera z to 2^-38 relative: 44 bits of the double, counted from the near plane.
-uint64_t depth_key(double z) {
-    uint64_t raw, base;
-    const double nearest = near_plane;
-    std::memcpy(&raw, &z, 8);
-    std::memcpy(&base, &nearest, 8);
-    const uint64_t key = (raw - base) >> 14;
-    const uint64_t limit = (uint64_t(1) << 44) - 1;
-    return key < limit ? key : limit;
-}
 
 // Image-plane box of alpha >= 1/255, as tiles; false when it holds no pixel centre. Slightly
 // too large a box is harmless: `reachable_rows` decides exactly.
@@ -108,42 +93,6 @@ int64_t project_candidates(const CameraModel& camera, const RawSplats& splats,
                                    out + drawn, keys + drawn);
     }
     return drawn;
-}
-
-// Stable least-significant-digit radix sort, four digits of eleven bits. Each chunk counts
-// and moves its own keys, so the result is that of the sequential algorithm.
-void sort_by_depth(Array<Key>& keys, Array<Key>& spare) {
-    constexpr int digit_bits = 11, buckets = 1 << digit_bits, chunk = 1 << 15;
-    const std::size_t n = keys.size;
-    const int chunks = static_cast<int>((n + chunk - 1) / chunk);
-    Array<uint32_t> counts;
-    counts.resize(static_cast<std::size_t>(chunks) * buckets);
-    for (int shift = 0; shift < 44; shift += digit_bits) {
-        const auto digit = [shift](const Key& k) { return (k.depth >> shift) & (buckets - 1); };
-        parallel_for(chunks, [&](int c, int) {
-            uint32_t* mine = counts.data + static_cast<std::size_t>(c) * buckets;
-            std::memset(mine, 0, buckets * sizeof(uint32_t));
-            const std::size_t end = std::min(n, static_cast<std::size_t>(c + 1) * chunk);
-            for (std::size_t i = static_cast<std::size_t>(c) * chunk; i < end; ++i)
-                ++mine[digit(keys[i])];
-        });
-        uint32_t position = 0;
-        for (int b = 0; b < buckets; ++b)
-            for (int c = 0; c < chunks; ++c) {
-                uint32_t& slot = counts[static_cast<std::size_t>(c) * buckets + b];
-                const uint32_t here = slot;
-                slot = position;
-                position += here;
-            }
-        parallel_for(chunks, [&](int c, int) {
-            uint32_t* mine = counts.data + static_cast<std::size_t>(c) * buckets;
-            const std::size_t end = std::min(n, static_cast<std::size_t>(c + 1) * chunk);
-            for (std::size_t i = static_cast<std::size_t>(c) * chunk; i < end; ++i)
-                spare[mine[digit(keys[i])]++] = keys[i];
-        });
-        std::swap(keys.data, spare.data);
-        std::swap(keys.capacity, spare.capacity);
-    }
 }
 
 // Sums of counts: start[k] becomes where chunk k begins, the last one the total.

@@ -222,6 +222,32 @@ def test_contributors_are_the_weights_of_the_picture(kind):
         assert float(mine.sum()) == pytest.approx(float(alpha[row, column, 0]), abs=1e-6)
 
 
+@pytest.mark.parametrize("count", [5_000, 300_000])
+def test_gaussians_are_blended_from_front_to_back_and_by_number_at_equal_depth(count):
+    """With few of them, and with more than are sorted in the cache."""
+    rng = np.random.default_rng(0)
+    z = rng.integers(200, 1000, count) / 100
+    means = torch.from_numpy(rng.uniform(-0.5, 0.5, (count, 3)) * z[:, None]).float()
+    means[:, 2] = torch.from_numpy(z)
+    splats = Splats(
+        means=means,
+        quats=torch.tensor([1.0, 0, 0, 0]).repeat(count, 1),
+        log_scales=torch.full((count, 3), -8.0),
+        logit_opacities=torch.full((count,), -4.5),
+        sh=torch.zeros(count, 1, 3),
+    )
+    camera = Camera(
+        world_to_camera=np.eye(4), fx=32.0, fy=32.0, cx=16.0, cy=16.0, width=32, height=32
+    )
+    view = NativeView(splats, camera)
+    assert len(view._prepared.drawn()) > 0.8 * count
+    found = view.contributors(torch.tensor([[16, 16], [3, 29]]))
+    for first, last in zip(found.offsets[:-1], found.offsets[1:], strict=True):
+        behind = found.gaussians[first:last].numpy()
+        assert len(behind) > 2
+        assert np.array_equal(np.lexsort((behind, z[behind])), np.arange(len(behind)))
+
+
 @fast_views
 def test_contributors_outside_the_image_are_refused(kind):
     view = kind(*make_scene(5, 20, (50, 40)))
