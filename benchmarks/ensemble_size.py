@@ -87,7 +87,7 @@ def main() -> None:
     bench = Bench(read_config(options.file), options.out, options.data, options.file)
     by_scene: dict[str, np.ndarray] = {}
     for model in bench.models():
-        members = members_of(model)
+        members = members_of(model).get("members")
         if members is not None:
             splats = load_splats(model.run / "splats.ply")
             by_scene[model.scene] = savings(bench.load(model.scene), splats, members)

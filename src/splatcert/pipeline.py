@@ -18,9 +18,10 @@ from splatcert.certificate.content.view_records import CalibrationRecord
 from splatcert.certificate.hashes import photo_file_hash
 from splatcert.certificate.history import enter_calibration, scales_identity
 from splatcert.certificate.issue import issue
-from splatcert.config import CertifyConfig, LearnConfig, PathPromise
+from splatcert.config import CertifyConfig, FieldConfig, LearnConfig, PathPromise
 from splatcert.conformal.calibrate import CalibrationTooSmall, shortfall
 from splatcert.conformal.levels import parse_level
+from splatcert.difficulty.card import field_card
 from splatcert.difficulty.learn import choose, fit_predictor, try_all
 from splatcert.difficulty.predictor import ViewPredictor
 from splatcert.difficulty.sources import distinct, source_scene
@@ -29,7 +30,12 @@ from splatcert.field.store import arrays_of, field_record
 from splatcert.progress import Progress, quiet
 from splatcert.raster.abreast import abreast
 from splatcert.raster.render import Backend
-from splatcert.refusals import refuse_early, refuse_known_photos, refuse_promise
+from splatcert.refusals import (
+    refuse_early,
+    refuse_known_photos,
+    refuse_other_field,
+    refuse_promise,
+)
 from splatcert.scales.named import scale_by_name
 from splatcert.scales.scale import FittedScale, FrozenScale, Scale, require_frozen
 from splatcert.scales.scoring import BETAS, count_tenths, score_view
@@ -39,12 +45,21 @@ from splatcert.scene.scene import Scene
 from splatcert.splats.gaussians import Splats
 
 
-def learn(scenes: Sequence[SceneViews], config: LearnConfig | None = None) -> ViewPredictor:
-    """Phase 1, on source scenes: theta, lambda_a and lambda_b, all that transfers to others."""
+def learn(
+    scenes: Sequence[SceneViews],
+    config: LearnConfig | None = None,
+    field: FieldConfig | None = None,
+) -> ViewPredictor:
+    """Phase 1, on source scenes: theta, lambda_a and lambda_b, all that transfers to others.
+
+    `field` says how the sources' residual fields were fitted, for the card.
+    """
     config = config or LearnConfig()
     sources = [source_scene(views, config) for views in distinct(scenes)]
     tried = try_all(sources)  # each scene predicted without itself
-    return fit_predictor(sources, tried, choose(tried, config.penalty), config)  # frozen from here
+    found = fit_predictor(sources, tried, choose(tried, config.penalty), config)
+    known = {} if field is None else {"field": field_card(field)}
+    return replace(found, card={**found.card, **known})  # frozen from here
 
 
 def certify(
@@ -74,6 +89,7 @@ def certify(
     betas = tuple(sorted({*BETAS, beta}))
     chosen = scale_by_name(scale, capture.scene, config.unit) if isinstance(scale, str) else scale
     refuse_early(capture, chosen, backend)
+    refuse_other_field(chosen, config.field)
     promised = refuse_promise(promise, capture.scene, (alpha, beta), chosen)
     side, held_out = capture.training_side(config.field, backend, betas), capture.scene.held_out
 

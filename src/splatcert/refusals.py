@@ -24,7 +24,8 @@ from splatcert.certificate.hashes import (
     source_marks,
     splats_hash,
 )
-from splatcert.config import PathPromise
+from splatcert.config import FieldConfig, PathPromise
+from splatcert.difficulty.card import field_card
 from splatcert.errors import InputError, listed
 from splatcert.raster.placement import fit_photos, sample_photos
 from splatcert.raster.render import Backend, BackendError, unavailable
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from splatcert.splats.gaussians import Splats
 
 FEWEST_TRAINING, FEWEST_HELD_OUT = 2, 2
+LONGEST = 80
+"""Characters of a card's entry that a message shows."""
 NO_MOVEMENT = 1e-9
 """Extent relative to the coordinates, below which rounding alone explains it."""
 
@@ -56,11 +59,28 @@ class PredictorSawTheseError(InputError):
     """A predictor that learned from calibration labels."""
 
 
+class OtherFieldError(InputError):
+    """A predictor or guide that was learned on differently fitted residual fields."""
+
+
 def refuse_early(capture: Capture, scale: Scale, backend: Backend) -> None:
     """Refuse unsuitable inputs before any work is done or any label is read."""
     refuse_unfit_views(capture.scene)
     refuse_known_photos(scale, capture.scene)
     refuse_unlike_model(capture, backend)
+
+
+def refuse_other_field(scale: Scale, field: FieldConfig) -> None:
+    """Refuse a scale that was learned on other fields; older cards do not say on which."""
+    known, asked = (scale.card or {}).get("field"), field_card(field)
+    if known is not None and known != asked:
+        learned = ", ".join(f"{name} {value}" for name, value in dict(known).items())[:LONGEST]
+        raise OtherFieldError(
+            f"the {scale.name} scale was learned on residual fields of {learned}; "
+            f"ridge {field.ridge:g}, degree {field.degree} was requested.\n"
+            "  Leave out --field.ridge and --field.degree, or learn from certificates made with "
+            "them:\n  splatcert learn CERT ... -o predictor.json"
+        )
 
 
 def refuse_unfit_views(scene: Scene) -> None:

@@ -116,6 +116,14 @@ def test_the_file_of_the_real_captures_names_ten_scenes_and_no_machine():
     assert set(config.pools()["strict"]["garden"]) == {"truck", "train", "drjohnson", "playroom"}
 
 
+def test_path_traced_captures_are_a_family_and_a_bench_of_their_own():
+    folder = Path(__file__).parents[2] / "benchmarks"
+    made, real = (read_config(folder / name) for name in ("made.toml", "cpu.toml"))
+    assert {entry.family for entry in made.scene} == {"path-traced"}
+    assert "path-traced" not in {entry.family for entry in real.scene}
+    assert not {entry.name for entry in made.scene} & {entry.name for entry in real.scene}
+
+
 def test_the_documentation_names_every_key():
     page = (Path(__file__).parents[2] / "docs" / "bench.md").read_text()
     for part in dataclasses.fields(BenchConfig):

@@ -149,7 +149,7 @@ def smaller(project, monkeypatch) -> None:
         smoke,
         scene=smoke.scene[1:],
         members=replace(smoke.members, count=0, folds=0),
-        study=replace(smoke.study, methods=("gsu",)),
+        study=replace(smoke.study, methods=("gsu",), ridges=(), guided=False),
     )
     monkeypatch.setitem(profiles.PROFILES, "smoke", small)
 

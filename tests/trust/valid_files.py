@@ -91,6 +91,8 @@ splits = 5
 
 [study]
 methods = ["gsu"]
+ridges = []
+guided = false
 timed_views = 1
 repeats = 1
 

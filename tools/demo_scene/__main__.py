@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Make the photographs that `splatcert demo` trains on: a still life of our own, path-traced.
+"""Make photographs of our own by path tracing: those of `splatcert demo`, and two harder sets.
 
     python tools/demo_scene render build/still-life             # about an hour of one core
     python tools/demo_scene pack build/still-life src/splatcert/demo_data
+    python tools/demo_scene render build/showcase --plan showcase
+    python tools/demo_scene pack build/showcase captures/showcase --plan showcase
 
 Needs Mitsuba 3 (`pip install mitsuba`), which nothing else here does. Rendering goes on
 where it was stopped; several processes may share it by `--views`.
@@ -14,6 +16,7 @@ import argparse
 from pathlib import Path
 
 from cameras import poses
+from plans import PLANS
 
 
 def main() -> None:
@@ -22,19 +25,22 @@ def main() -> None:
     verbs = parser.add_subparsers(dest="verb", required=True)
     tracing = verbs.add_parser("render", help="path-trace views into FOLDER")
     tracing.add_argument("folder", type=Path)
-    tracing.add_argument("--views", type=int, nargs="+", default=range(len(poses())))
+    tracing.add_argument("--views", type=int, nargs="+", help="default: all of the plan")
     packing = verbs.add_parser("pack", help="develop them into the capture the package holds")
     packing.add_argument("folder", type=Path)
     packing.add_argument("capture", type=Path)
+    for verb in (tracing, packing):
+        verb.add_argument("--plan", choices=PLANS, default="still-life")
     asked = parser.parse_args()
+    plan = PLANS[asked.plan]
     if asked.verb == "render":
         from render import render
 
-        render(asked.folder, asked.views)
+        render(plan, asked.folder, asked.views or range(len(poses(plan))))
     else:
         from pack import pack
 
-        pack(asked.folder, asked.capture)
+        pack(plan, asked.folder, asked.capture)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the photographs are taken from: three rings around the table, and close-ups."""
+"""Where the photographs are taken from: rings around the table, and close-ups."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from plans import Plan
 
 WIDTH, HEIGHT = 320, 240
 FIELD_OF_VIEW = 54.0
 """Horizontal, in degrees."""
 FOCAL = WIDTH / 2 / np.tan(np.radians(FIELD_OF_VIEW / 2))
-RINGS = ((34, 1.75, 0.95), (28, 1.55, 0.48), (18, 1.35, 1.45))
-"""Photographs, distance from the axis, height above the table."""
-CLOSE_UPS = 16
 SUBJECTS = (
     (0.05, 0.32, 0.40),
     (0.48, 0.30, 0.10),
@@ -46,11 +44,11 @@ class Pose:
         return cls(place, np.column_stack([turned, np.cross(forward, turned), forward]))
 
 
-def poses() -> list[Pose]:
+def poses(plan: Plan) -> list[Pose]:
     """All of them, in capture order: the same on every machine."""
-    random = np.random.default_rng(20)
+    random = np.random.default_rng(plan.seed)
     found = []
-    for count, radius, height in RINGS:
+    for count, radius, height in plan.rings:
         start = random.uniform(0, 2 * np.pi)
         for k in range(count):
             angle = start + 2 * np.pi * k / count + random.normal(0, 0.03)
@@ -62,7 +60,7 @@ def poses() -> list[Pose]:
             )
             target = np.array([0.0, 0.0, 0.14]) + random.normal(0, 0.05, 3)
             found.append(Pose.looking(centre, target, random.normal(0, 0.02)))
-    for k in range(CLOSE_UPS):
+    for k in range(plan.close_ups):
         subject = np.array(SUBJECTS[k % len(SUBJECTS)])
         outwards = np.arctan2(subject[1], subject[0]) + random.normal(0, 0.5)
         distance = random.uniform(0.62, 0.85)

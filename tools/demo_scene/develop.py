@@ -8,8 +8,11 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 from numpy.typing import NDArray
+from plans import Plan
 
 EXPOSURE = 1.9
+WAVE = 17
+"""Photographs from one crest of the exposure to the next."""
 Image = NDArray[np.floating]
 
 
@@ -27,13 +30,13 @@ class Trouble:
     """Radius of the blur disc, in pixels."""
 
 
-def troubles(count: int) -> list[Trouble]:
-    """A mild drift of exposure for everybody, and one real trouble for every fourth or so."""
-    random = np.random.default_rng(21)
+def troubles(count: int, plan: Plan) -> list[Trouble]:
+    """A drift of exposure for everybody, and one real trouble for every fourth or so."""
+    random = np.random.default_rng(plan.seed + 1)
     kinds = random.permutation(count) % 16
     found = []
-    for kind in kinds:
-        stops = random.normal(0, 0.03)
+    for view, kind in enumerate(kinds):
+        stops = random.normal(0, plan.drift) + plan.wave * np.sin(2 * np.pi * view / WAVE)
         if kind == 0:
             found.append(Trouble(stops=stops + random.choice([-1, 1]) * random.uniform(0.2, 0.35)))
         elif kind == 1:

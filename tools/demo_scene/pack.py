@@ -14,6 +14,7 @@ from cameras import FOCAL, HEIGHT, WIDTH, Pose, poses
 from develop import develop, troubles
 from numpy.typing import NDArray
 from PIL import Image
+from plans import Plan
 from render import radiance_path
 from scipy.spatial.transform import Rotation
 from still_life import MIRRORING, still_life
@@ -26,13 +27,16 @@ CORNERS, CELL, JITTER = 130, 0.012, 0.002
 """Corners a photograph, size of a cell that keeps one point, error: both relative to depth."""
 
 
-def pack(radiances: Path, capture: Path) -> None:
+def pack(plan: Plan, radiances: Path, capture: Path) -> None:
     """Develop every view and write the capture.
 
     Photographs are numbered by lot: every fifth is then a fair sample of rings and close-ups.
     """
-    planned = poses()
-    wrong, by_lot = troubles(len(planned)), np.random.default_rng(23).permutation(len(planned))
+    planned = poses(plan)
+    wrong, by_lot = (
+        troubles(len(planned), plan),
+        np.random.default_rng(plan.seed + 3).permutation(len(planned)),
+    )
     every = [planned[view] for view in by_lot]
     photos = [
         develop(np.load(radiance_path(radiances, view)), wrong[view], seed=view) for view in by_lot
@@ -45,7 +49,7 @@ def pack(radiances: Path, capture: Path) -> None:
         )
     sparse = capture / "sparse" / "0"
     sparse.mkdir(parents=True, exist_ok=True)
-    xyz, rgb = sparse_points(every, photos)
+    xyz, rgb = sparse_points(plan, every, photos)
     (sparse / "cameras.bin").write_bytes(cameras_file())
     (sparse / "images.bin").write_bytes(images_file(every, names))
     (sparse / "points3D.bin").write_bytes(points_file(xyz, rgb))
@@ -54,12 +58,12 @@ def pack(radiances: Path, capture: Path) -> None:
 
 
 def sparse_points(
-    every: list[Pose], photos: list[NDArray[np.uint8]]
+    plan: Plan, every: list[Pose], photos: list[NDArray[np.uint8]]
 ) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
     """Corners of the training photographs on the surfaces they show, with errors as SfM has."""
     with TemporaryDirectory() as meshes:
-        scene = still_life(Path(meshes))
-    random = np.random.default_rng(22)
+        scene = still_life(Path(meshes), plan)
+    random = np.random.default_rng(plan.seed + 2)
     taken: set[tuple[int, ...]] = set()
     xyz, rgb = [], []
     for view, (pose, photo) in enumerate(zip(every, photos, strict=True)):
@@ -87,10 +91,19 @@ def surface(
     """What a pixel shows and how far it is; nothing on what only mirrors or refracts."""
     ray = np.array([(x - WIDTH / 2) / FOCAL, (y - HEIGHT / 2) / FOCAL, 1.0])
     direction = pose.rotation @ (ray / np.linalg.norm(ray))
-    hit = scene.ray_intersect(mi.Ray3f(o=pose.centre.tolist(), d=direction.tolist()))
+    start, far = pose.centre, 0.0
+    hit = scene.ray_intersect(mi.Ray3f(o=start.tolist(), d=direction.tolist()))
+    while hit.is_valid() and is_pane(hit):
+        start, far = np.array(hit.p) + 1e-4 * direction, far + float(hit.t)
+        hit = scene.ray_intersect(mi.Ray3f(o=start.tolist(), d=direction.tolist()))
     if not hit.is_valid() or hit.shape.id() in MIRRORING:
         return None, 0.0
-    return np.array(hit.p), float(hit.t)
+    return np.array(hit.p), far + float(hit.t)
+
+
+def is_pane(hit: mi.SurfaceInteraction3f) -> bool:
+    """Whether light passes straight through, as structure from motion then does."""
+    return bool(mi.has_flag(hit.shape.bsdf().flags(), mi.BSDFFlags.Null))
 
 
 def cameras_file() -> bytes:

@@ -13,13 +13,14 @@ import mitsuba as mi
 import numpy as np
 from cameras import FIELD_OF_VIEW, HEIGHT, WIDTH, Pose, poses
 from numpy.typing import NDArray
+from plans import Plan
 from still_life import T, still_life
 
 PASSES, SAMPLES = 4, 16
 """Samples a pixel are drawn in passes, which outvote single bright strays."""
 
 
-def render(folder: Path, views: Iterable[int]) -> None:
+def render(plan: Plan, folder: Path, views: Iterable[int]) -> None:
     """The views that are not there yet; one thread, so that several such processes share."""
     drjit.set_thread_count(1)
     mi.set_log_level(mi.LogLevel.Error)
@@ -28,8 +29,8 @@ def render(folder: Path, views: Iterable[int]) -> None:
         return
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory() as meshes:
-        scene = still_life(Path(meshes))
-    every = poses()
+        scene = still_life(Path(meshes), plan)
+    every = poses(plan)
     for view in missing:
         sensor = camera(every[view])
         passes = [

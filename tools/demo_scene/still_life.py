@@ -13,6 +13,8 @@ import mitsuba as mi
 import numpy as np
 import shapes
 import textures
+from obstacles import case, fence
+from plans import Plan
 from shapes import Mesh
 
 mi.set_variant("scalar_rgb")
@@ -24,24 +26,17 @@ MIRRORING = ("ball", "brass", "copper", "glass")
 """Things whose look is elsewhere: structure from motion finds no points on them."""
 
 
-def still_life(folder: Path) -> mi.Scene:
-    """The scene; meshes pass through `folder`."""
+def still_life(folder: Path, plan: Plan) -> mi.Scene:
+    """The scene of a plan; meshes pass through `folder`."""
 
     def mesh(name: str, shape: Mesh, bsdf: Thing) -> Thing:
         path = folder / f"{name}.ply"
         write_ply(path, shape)
         return {"type": "ply", "filename": str(path), "bsdf": bsdf}
 
-    things = {
-        **room(),
-        **table(mesh),
-        **books(),
-        **vase(mesh),
-        **drink(mesh),
-        **basket(mesh),
-        **game(mesh),
-        **metal(mesh),
-    }
+    things = room() | table(mesh)
+    for group in plan.things:
+        things |= GROUPS[group](mesh)
     return mi.load_dict(
         {"type": "scene", "integrator": {"type": "path", "max_depth": 12, "rr_depth": 4}, **things}
     )
@@ -100,7 +95,7 @@ def table(mesh: Any) -> Thing:
     }
 
 
-def books() -> Thing:
+def books(mesh: Any) -> Thing:
     """A stack of three."""
     volumes = [
         ("ERROR BARS", (118, 30, 34), -8.0),
@@ -285,6 +280,19 @@ def metal(mesh: Any) -> Thing:
             painted(rgb(0.75, 0.12, 0.05), 0.3),
         ),
     }
+
+
+GROUPS = {
+    "books": books,
+    "vase": vase,
+    "drink": drink,
+    "basket": basket,
+    "game": game,
+    "metal": metal,
+    "case": case,
+    "fence": fence,
+}
+"""Things by the name that a plan gives them."""
 
 
 def painted(colour: Thing, roughness: float, clearcoat: float = 0.0) -> Thing:

@@ -12,13 +12,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from splatcert import __version__
-from splatcert.config import LearnConfig
+from splatcert.config import FieldConfig, LearnConfig
 from splatcert.conformal.ranks import rank_correlation
 from splatcert.difficulty.factor import LAMBDA_GRID
 from splatcert.difficulty.sources import ALPHA, FOLDS, Source
 
 if TYPE_CHECKING:
     from splatcert.difficulty.learn import LeftOut
+
+
+def field_card(field: FieldConfig) -> dict[str, float]:
+    """Settings of the residual field that a predictor's features and targets depend on."""
+    return {"ridge": field.ridge, "degree": field.degree}
 
 
 def card_of(

@@ -3,10 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, get_args
+from typing import get_args
 
-from splatcert.difficulty.predictor import PredictorError, Shipped, ViewPredictor, shipped_predictor
+from splatcert.difficulty.predictor import (
+    PredictorError,
+    Shipped,
+    ViewPredictor,
+    shipped_predictor,
+    undated,
+)
 
 
 def shipped_name(predictor: ViewPredictor) -> str | None:
@@ -19,10 +24,6 @@ def shipped_name(predictor: ViewPredictor) -> str | None:
         shipped = shipped_predictor(name)
         if predictor.sha256 == shipped.sha256:
             return name
-        if _undated(predictor.card) == _undated(shipped.card):
+        if undated(predictor.card) == undated(shipped.card):
             raise PredictorError(f"it has the card of the {name} predictor, but other weights")
     return None
-
-
-def _undated(card: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in card.items() if key != "date"}

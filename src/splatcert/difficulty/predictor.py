@@ -15,7 +15,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
@@ -151,11 +151,16 @@ class ViewPredictor:
             "card": dict(self.card),
         }
 
+    def without_field(self) -> ViewPredictor:
+        """The same without its field on the card, as certificates hold it: they have their own."""
+        card = {key: value for key, value in self.card.items() if key != "field"}
+        return replace(self, card=card)
+
     @property
     def sha256(self) -> str:
-        """Identity: hash of everything except the date."""
+        """Identity: hash of everything except the date, and the field, which older cards lack."""
         content = self.to_json()
-        content["card"].pop("date", None)
+        content["card"] = undated(self.card)
         text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -164,8 +169,15 @@ class ViewPredictor:
         write_text_whole(Path(path), json.dumps(self.to_json(), indent=1, allow_nan=False) + "\n")
 
 
+def undated(card: Mapping[str, Any]) -> dict[str, Any]:
+    """A card without the entries that do not make its identity."""
+    return {key: value for key, value in card.items() if key not in ("date", "field")}
+
+
 def check_card(card: Mapping[str, Any]) -> None:
     """Check the entries that programs rely on: source scenes and the marks of their labels."""
+    if not isinstance(card.get("field", {}), Mapping):
+        raise PredictorError(f"card.field must be an object, got {card['field']!r:.60}")
     scenes = card.get("scenes", [])
     if not isinstance(scenes, (list, tuple)):
         raise PredictorError(f"card.scenes must be a list, got {scenes!r:.60}")

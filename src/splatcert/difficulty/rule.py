@@ -94,7 +94,7 @@ class FactorRule:
             lambda_b=self.lambda_b,
             unit=self.unit,
             reference=self.reference,
-            predictor=None if self.predictor is None else self.predictor.to_json(),
+            predictor=None if self.predictor is None else self.predictor.without_field().to_json(),
             features=FEATURE_NAMES,
             feature_means=tuple(self.units.mean.tolist()),
             feature_stds=tuple(self.units.std.tolist()),

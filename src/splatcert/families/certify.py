@@ -25,7 +25,7 @@ from splatcert.families.candidates import Candidate, candidates_of, refuse_candi
 from splatcert.pipeline import issue_certificate, score_views
 from splatcert.progress import Progress, part_of, quiet
 from splatcert.raster.render import Backend
-from splatcert.refusals import refuse_known_photos
+from splatcert.refusals import refuse_known_photos, refuse_other_field
 from splatcert.scales.scale import FittedScale, FrozenScale, Scale
 from splatcert.scales.scoring import BETAS
 from splatcert.scales.training_views import TrainingSide
@@ -70,6 +70,8 @@ def certify_candidates(
     alpha, beta = parse_level(config.alpha, "alpha"), parse_level(config.beta, "beta")
     betas = tuple(sorted({*BETAS, beta}))
     candidates, alone = refuse_candidates(candidates, promise, (alpha, beta), backend)
+    for one in candidates.values():
+        refuse_other_field(one.scale, config.field)
     held_out = next(iter(candidates.values())).capture.scene.held_out
     sides = {
         name: one.capture.training_side(config.field, backend, betas)

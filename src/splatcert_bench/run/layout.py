@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from splatcert.config import TrainConfig
+from splatcert.config import FieldConfig, TrainConfig
 from splatcert.scene.load import load_scene
 from splatcert.scene.scene import Scene
 from splatcert.storage.schema import read_json
@@ -111,6 +111,11 @@ class Bench:
     def predictor(self, pool: str, target: str) -> Path:
         """File of the predictor learned for a target scene."""
         return self.out / "pools" / pool / f"{target}.json"
+
+    def field(self, pool: str) -> FieldConfig:
+        """How the residual fields of a pool's sources are fitted."""
+        ridge = ridge_of(pool)
+        return replace(self.config.field, ridge=self.config.field.ridge if ridge is None else ridge)
 
     def ledger(self, pool: str) -> Path:
         """File of the labels that a pool's predictors learned from."""

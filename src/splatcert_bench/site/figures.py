@@ -23,7 +23,17 @@ if TYPE_CHECKING:
 
 INK, MUTED, FAINT = "#24292f", "#6e7781", "#d8dee4"
 OURS, OTHER = "#0b6fa4", "#c4572e"
-PALETTE = ("#0b6fa4", "#c4572e", "#3a8f5c", "#8a5aa8", "#b58900", "#5b6770", "#cc6699")
+PALETTE = (
+    "#0b6fa4",
+    "#c4572e",
+    "#3a8f5c",
+    "#8a5aa8",
+    "#b58900",
+    "#5b6770",
+    "#cc6699",
+    "#1aa5a5",
+    "#7a4b2a",
+)
 CELL = 2.5
 """Width of one picture, in inches."""
 MISSED = np.array([214, 40, 57], dtype=np.uint8)

@@ -8,7 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 from splatcert.conformal.levels import in_percent
-from splatcert_bench.statistics.evidence import NESTED
+from splatcert_bench.statistics.compared_scales import CORRECTED
+from splatcert_bench.statistics.evidence import NESTED, PAPER_RECIPE
 from splatcert_bench.tables.cells import label, listed
 from splatcert_bench.tables.paper import paper_range
 from splatcert_bench.tables.table import Row, Table, written
@@ -28,7 +29,9 @@ def summary_of(
     tables: Mapping[str, Table], protocol: Mapping[str, Any], pictures: Sequence[str], figures: str
 ) -> str:
     """What was asked, what came out, one figure and what is not shown, from the tables alone."""
-    found = [*_coverage(tables, protocol), *_width(tables), *_against(tables), *_theory(tables)]
+    found = [*_nested(tables), *_coverage(tables, protocol), *_width(tables)]
+    found += _against(tables, "paired", "ours")
+    found += _against(tables, "paired-guided", "the guided scale") + _theory(tables)
     if not found:
         return ""
     alpha, beta = (in_percent(1 - Fraction(protocol[name])) for name in ("alpha", "beta"))
@@ -65,28 +68,38 @@ def _width(tables: Mapping[str, Table]) -> list[str]:
     if "panel-a" not in tables:
         return []
     panel = tables["panel-a"]
-    first = [
+    saved = [
+        f"{row.label} {written(row.cells[1].ours, panel.columns[1])}" for row in panel.rows[1:]
+    ]
+    return [f"Width saved against the constant scale, in per cent: {'; '.join(saved)}."]
+
+
+def _nested(tables: Mapping[str, Table]) -> list[str]:
+    """The saving without any setting that was chosen with its target in view."""
+    if "panel-a" not in tables:
+        return []
+    panel = tables["panel-a"]
+    return [
         "With everything chosen on the other scenes, the strength of the field's prior and the "
         f"form of its factor too, ours saves {written(row.cells[1].ours, panel.columns[1])}% of "
         "the constant scale's width."
         for row in panel.rows
         if row.label == label(NESTED)
     ]
-    saved = [
-        f"{row.label} {written(row.cells[1].ours, panel.columns[1])}" for row in panel.rows[1:]
-    ]
-    return [*first, f"Width saved against the constant scale, in per cent: {'; '.join(saved)}."]
 
 
-def _against(tables: Mapping[str, Table]) -> list[str]:
-    """Scales over which the whole interval of our advantage is not above zero."""
-    if "paired" not in tables:
+def _against(tables: Mapping[str, Table], name: str, ours: str) -> list[str]:
+    """Scales over which the whole interval of an advantage is not above zero."""
+    if name not in tables:
         return []
-    others = [row for row in tables["paired"].rows if row.label != label("oracle")]
+    same = {label(method) for method in ("oracle", NESTED, PAPER_RECIPE, CORRECTED)}
+    others = [row for row in tables[name].rows if row.label not in same]
     unshown = [row.label for row in others if not _is_above_zero(row)]
     if not unshown:
-        return ["Ours saves more than each of the others, beyond chance over scenes."]
-    return [f"No advantage of ours is demonstrated over: {listed(unshown)}."]
+        return [
+            f"{ours.capitalize()} saves more than each of the others, beyond chance over scenes."
+        ]
+    return [f"No advantage of {ours} is demonstrated over: {listed(unshown)}."]
 
 
 def _is_above_zero(row: Row) -> bool:

@@ -43,7 +43,7 @@ def learn_pool(bench: Bench, pool: str) -> None:
                 known[scene] = source_views(bench, pool, scene)
         if sources not in learned:
             config = bench.config.learning(pool)
-            learned[sources] = learn([known[s] for s in sources], config)
+            learned[sources] = learn([known[s] for s in sources], config, bench.field(pool))
             opened |= {
                 scene: open_sources(bench, scene, known[scene], config.views)
                 for scene in sources

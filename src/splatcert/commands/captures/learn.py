@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +15,9 @@ from splatcert.console import say, show_table, stages
 from splatcert.errors import OptionError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from splatcert.config import FieldConfig
     from splatcert.difficulty.views_file import Views
     from splatcert.progress import Progress
     from splatcert.scales.guide_sources import GuideSource
@@ -51,7 +54,7 @@ class Learn:
             self._learn_guide()
             return
         scenes = [SceneViews.load(views_file(path)) for path in self.sources]
-        predictor = learn(scenes, self.config)
+        predictor = learn(scenes, self.config, common_field(self.sources))
         self.output.parent.mkdir(parents=True, exist_ok=True)
         predictor.save(self.output)
         if self.json:
@@ -62,6 +65,7 @@ class Learn:
         say("Next", f"splatcert certify DATA MODEL -o CERT --predictor {self.output}")
 
     def _learn_guide(self) -> None:
+        from splatcert.difficulty.card import field_card
         from splatcert.scales.guide_learning import learn_guide
 
         views = self.config.views
@@ -69,6 +73,8 @@ class Learn:
             raise OptionError("with --guide, --views is the only option of the view predictor.")
         with stages() as on:
             guide = learn_guide([source_of(path, views, on) for path in self.sources])
+        if (known := common_field(self.sources)) is not None:
+            guide = replace(guide, card={**guide.card, "field": field_card(known)})
         self.output.parent.mkdir(parents=True, exist_ok=True)
         guide.save(self.output)
         if self.json:
@@ -109,6 +115,24 @@ def source_of(path: Path, views: Views, on: Progress) -> GuideSource:
     if views == "held-out":
         known = held_out.reveal("source", held_out.with_photo, by="learn")
     return guide_source(record.scene.name, side, fitted, album, known, on)
+
+
+def common_field(paths: Sequence[Path]) -> FieldConfig | None:
+    """How the residual fields of these certificates were fitted; None if a views.npz is bare."""
+    from splatcert.certificate.store import MAIN, folder_of, read_content
+
+    if not all(path.is_dir() and (path / MAIN).is_file() for path in paths):
+        return None
+    fields = [read_content(folder_of(path))[1].config.field for path in paths]
+    first = fields[0]
+    for path, other in zip(paths, fields, strict=True):
+        if (other.ridge, other.degree) != (first.ridge, first.degree):
+            raise OptionError(
+                f"{path}: its residual field has ridge {other.ridge:g} and degree {other.degree}, "
+                f"that of {paths[0]} {first.ridge:g} and {first.degree}.\n"
+                "  Learn from certificates whose fields were fitted alike."
+            )
+    return first
 
 
 def views_file(path: Path) -> Path:

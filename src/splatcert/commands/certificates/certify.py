@@ -118,7 +118,7 @@ class Certify:
         from splatcert.commands.certificates.family import certify_several, model_names
         from splatcert.conformal.calibrate import CalibrationTooSmall
         from splatcert.pipeline import certify
-        from splatcert.refusals import refuse_early, refuse_promise
+        from splatcert.refusals import refuse_early, refuse_other_field, refuse_promise
         from splatcert.report.words.diagnosis import diagnosis_lines
         from splatcert.report.words.summary import closing_lines
         from splatcert.storage.whole import owned_folder
@@ -134,6 +134,7 @@ class Certify:
             return
         ((scale, instead),) = scales
         refuse_early(capture, scale, engine.backend)  # before a word or a folder
+        refuse_other_field(scale, self.config().field)
         refuse_promise(promise, capture.scene, levels, scale)
         if not self.json:
             say_all(opened_words(capture, model))

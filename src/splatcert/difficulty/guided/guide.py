@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from splatcert.conformal.levels import LevelError, parse_level
-from splatcert.difficulty.predictor import PREDICTORS, check_card
+from splatcert.difficulty.predictor import PREDICTORS, check_card, undated
 from splatcert.errors import InputError
 from splatcert.storage.schema import PlainError, from_plain, read_json, to_plain
 from splatcert.storage.whole import write_text_whole
@@ -73,9 +73,8 @@ class Guide:
 
     @property
     def sha256(self) -> str:
-        """Identity: hash of everything except the date."""
-        card = {key: value for key, value in self.card.items() if key != "date"}
-        content = to_plain(replace(self, card=card))
+        """Identity: hash of everything except the date, and the field, which older cards lack."""
+        content = to_plain(replace(self, card=undated(self.card)))
         text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
