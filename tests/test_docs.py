@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from splatcert import __version__
+import splatcert
+from splatcert import __version__, conformal
 from splatcert.raster import reference
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -126,6 +127,13 @@ def test_the_table_of_file_formats_is_what_was_measured():
         size, quality = f"{row['bytes'] / 1e6:.2f} MB", f"{row['psnr']:.2f} dB"
         cells = (f"`{row['file']}`", row["written_by"], size, quality, f"{row['half_width']:.4f}")
         assert f"| {' | '.join(cells)} |" in page
+
+
+def test_every_public_name_is_in_the_reference():
+    page = (ROOT / "docs/api.md").read_text(encoding="utf-8")
+    shown = {name.rpartition(".")[2] for name in re.findall(r"^::: (\S+)", page, re.M)}
+    public = {*splatcert.__all__, *conformal.__all__} - {"__version__", "conformal"}
+    assert public and not public - shown
 
 
 def test_the_gallery_shows_what_was_certified():

@@ -14,7 +14,7 @@ pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 
 from splatcert_viewer.cameras.flight import viewpoint_from
 from splatcert_viewer.serve import Server, serving
-from waiting import until
+from waiting import PATIENCE, until
 
 
 @pytest.fixture
@@ -63,6 +63,7 @@ def test_the_address_restores_camera_mode_and_levels(page, browser, seen, server
 
     # In another window the same view comes up, in its mode and at its levels.
     context = browser.new_context(viewport={"width": 1280, "height": 800})
+    context.set_default_timeout(1e3 * PATIENCE)
     other = context.new_page()
     seen.watch(other)
     other.goto(link)

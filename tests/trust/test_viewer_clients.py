@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import weakref
 from collections.abc import Iterator
 from contextlib import suppress
@@ -12,16 +11,13 @@ import pytest
 
 pytest.importorskip("viser", reason="viser is not installed: pip install splatcert[view]")
 import msgspec
-import viser
 from valid_files import write_valid_files
-from viser._messages import ViewerCameraMessage
 from websockets.exceptions import ConnectionClosed
-from websockets.sync.client import ClientConnection, connect
-from websockets.typing import Subprotocol
 
 from splatcert.deploy import open_certificate
 from splatcert_viewer.serve import COLLECT_EVERY, Server, serving
 from splatcert_viewer.shown import ViewerState
+from viewer_clients import camera_message, join
 from waiting import PATIENCE, until
 
 CLIENTS = 3 * COLLECT_EVERY
@@ -39,29 +35,6 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> ViewerState:
 def server(state) -> Iterator[Server]:
     with serving(state, "127.0.0.1", 0, print) as running:
         yield running
-
-
-def join(server: Server) -> ClientConnection:
-    protocol = [Subprotocol(f"viser-v{viser.__version__}")]
-    address = server.address.replace("http", "ws")
-    return connect(address, subprotocols=protocol, max_size=None, open_timeout=PATIENCE)
-
-
-def camera_message(**changes: object) -> bytes:
-    message = ViewerCameraMessage(
-        wxyz=(1.0, 0.0, 0.0, 0.0),
-        position=(0.0, 0.0, -3.0),
-        fov=1.0,
-        near=0.01,
-        far=100.0,
-        image_height=90,
-        image_width=160,
-        look_at=(0.0, 0.0, 0.0),
-        up_direction=(0.0, -1.0, 0.0),
-    )
-    names = [field.name for field in dataclasses.fields(message) if field.init]
-    content = {name: getattr(message, name) for name in names} | changes
-    return msgspec.msgpack.encode({"type": "ViewerCameraMessage", **content})
 
 
 def test_the_memory_of_clients_that_left_is_freed(server):

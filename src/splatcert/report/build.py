@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from splatcert.report.content import (
 )
 from splatcert.report.next_photos import next_photos
 from splatcert.report.page import write_page
+from splatcert.report.quantities import ShownQuantity
 from splatcert.report.views import ReportViews, render_views
 from splatcert.report.words.conditions import conditions_of
 from splatcert.report.words.diagnosis import why_no_estimate
@@ -59,6 +61,7 @@ def write_report(
     *,
     model_path: Path | None = None,
     suggestions: NextPhotos | None = None,
+    quantities: Sequence[ShownQuantity] = (),
     on: Progress = quiet,
 ) -> Path:
     """Write one HTML file about the certificate in a folder; returns its path.
@@ -67,7 +70,8 @@ def write_report(
     and boxes; with the scene as well also misses and exact coverage. The scene must be loaded at
     the certified resolution, with the certified views held out. `model_path` is shown in the
     commands that the report lists. `suggestions` are places worth another photograph; default:
-    those of the calibration views that needed the widest boxes.
+    those of the calibration views that needed the widest boxes. `quantities` other than colour
+    get a section with their own promise.
     """
     if scene is not None and splats is None:
         raise CertificateError(
@@ -82,6 +86,7 @@ def write_report(
         checks=verify_folder(folder).checks,
         commands=commands,
         provenance=(*content.provenance, _origin(folder)),
+        quantities=tuple(quantities),
     )
     if suggestions is not None:
         content = replace(content, next_photos=suggestions)

@@ -15,6 +15,7 @@ from splatcert.certificate.content.promise import PromiseRecord
 from splatcert.certificate.content.record import Guarantee
 from splatcert.conformal.boxes import VACUOUS, width_in_words
 from splatcert.report.pictures import ViewPicture
+from splatcert.report.quantities import ShownQuantity
 from splatcert.verification.checks import Check
 
 Array = NDArray[np.float64]
@@ -155,6 +156,8 @@ class ReportContent:
     """Share of pixels inside, from each view's narrowest boxes to its widest; None if unknown."""
     estimate: Estimate
     next_photos: NextPhotos
+    quantities: tuple[ShownQuantity, ...] = ()
+    """Quantities other than colour."""
     checks: tuple[Check, ...] = ()
     commands: tuple[str, ...] = ()
     """Commands that check the certificate, ready to run."""
