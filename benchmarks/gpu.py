@@ -3,6 +3,8 @@
 
 python benchmarks/gpu.py --data SCENE --model SPLATS      a real scene
 python benchmarks/gpu.py --gaussians 3000000 --width 1600 a synthetic one
+python benchmarks/gpu.py --data SCENE --model SPLATS --certificates FOLDER
+    also makes certificates with `cpu` and `gpu`, and carries each over to the other
 """
 
 from __future__ import annotations
@@ -15,14 +17,17 @@ from pathlib import Path
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
+from carried_over import carry_over, certified
 from machine import describe_machine
 from query import observe
 from timing import interleave
 
 import splatcert as sc
 from splatcert.camera import Camera
+from splatcert.config import Backend
 from splatcert.difficulty.descriptor import EPSILON0
-from splatcert.raster.gpu.device import Traffic, adapter_name, open_device
+from splatcert.raster.gpu.adapter import adapter_name
+from splatcert.raster.gpu.device import Traffic, open_device
 from splatcert.raster.gpu.view import GpuView
 from splatcert.raster.reference import ReferenceView
 from splatcert.raster.render import open_view
@@ -114,7 +119,10 @@ def main() -> None:
     parser.add_argument("--pixels", type=int, default=512)
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--certificates", type=Path)
+    parser.add_argument("--photos", type=int, default=8)
+    parser.add_argument("--steps", type=int, default=3)
+    parser.add_argument("--out", type=Path, help="what is not measured now stays as it was there")
     asked = parser.parse_args()
     if asked.model:
         splats = sc.load_splats(asked.model)
@@ -126,7 +134,7 @@ def main() -> None:
     camera, device = cameras[0], open_device()
     fitted = observe(splats, cameras[:24], 1.0)
 
-    def query(backend: str):
+    def query(backend: Backend):
         return open_view(splats, camera, backend).query(fitted.traits, BACKGROUND, EPSILON0)
 
     first = query("gpu")
@@ -164,14 +172,23 @@ def main() -> None:
         ),
         "error": errors(splats, camera, asked.pixels) if asked.pixels else None,
         "same_bits": repeats(splats, camera, asked.runs) if asked.runs else None,
-        "runs": asked.runs,
+        "runs": asked.runs or None,
         "timing": interleave(
             {"gpu": lambda: query("gpu"), "cpu": lambda: query("cpu")}, rounds=asked.rounds
         )
         if asked.rounds
         else None,
     }
-    text = json.dumps(result, indent=1)
+    if asked.certificates:
+        place, inputs = asked.certificates, (asked.data, asked.model)
+        made = certified(*inputs, place / "cpu.cert", "cpu", photos=0, steps=0)
+        result["cpu_to_gpu"] = carry_over(made, splats, asked.data, "gpu")
+        few = {"photos": asked.photos, "steps": asked.steps}
+        made = certified(*inputs, place / "gpu.cert", "gpu", **few)
+        result["gpu_to_cpu"] = carry_over(made, splats, asked.data, "cpu")
+    former = json.loads(asked.out.read_text()) if asked.out and asked.out.exists() else {}
+    measured = {name: value for name, value in result.items() if value is not None}
+    text = json.dumps(former | measured, indent=1)
     print(text)
     if asked.out:
         asked.out.write_text(text + "\n", encoding="utf-8")

@@ -37,6 +37,7 @@ from splatcert.difficulty.predictor import ViewPredictor
 from splatcert.pipeline import certify
 from splatcert.raster import native
 from splatcert.raster.render import open_view, render
+from splatcert.scales.paper import PaperScale
 from splatcert.scene.scene import scene_from_tensors
 from splatcert_bench.synthetic.scenes import made_cameras, made_splats
 from splatcert_viewer.cameras.viewpoint import Viewpoint, viewpoint_of
@@ -64,7 +65,14 @@ def made_certificate() -> Certificate:
     weights = 0.05 * np.random.default_rng(0).standard_normal(len(FEATURE_NAMES))
     half = Fraction(1, 2)
     predictor = ViewPredictor(weights, 0.0, half, half, 1.0, Fraction(1, 10), card={})
-    return certify(scene, splats, CertifyConfig(field=FieldConfig(max_steps=2)), predictor)
+    return certify(
+        scene,
+        splats,
+        unseen=names[::EVERY],
+        scale=PaperScale(predictor),
+        config=CertifyConfig(field=FieldConfig(max_steps=2)),
+        remember=False,
+    )
 
 
 def certified(state: ViewerState, mode: Mode) -> Draw:

@@ -148,3 +148,25 @@ def test_the_gallery_shows_what_was_certified():
     pictures = list((ROOT / "docs/images/gallery").iterdir())
     assert len(pictures) == len(measured["rows"]) + 1
     assert sum(picture.stat().st_size for picture in pictures) < 3_000_000
+
+
+def test_certificates_carried_over_to_a_gpu_are_as_measured():
+    measured = json.loads((ROOT / "benchmarks/results/gpu.json").read_text())
+    page = (ROOT / "docs/gpu.md").read_text(encoding="utf-8")
+    ways = [measured[way] for way in ("cpu_to_gpu", "gpu_to_cpu")]
+    again, bounded = ([way[how] for way in ways] for how in ("scored_again", "bounded"))
+    rows = {
+        "training photos that fitted the field": [str(way["training_photos"]) for way in ways],
+        "largest change of a score": [f"{way['largest_change_of_a_score']:.1e}" for way in ways],
+        "scored again: change of q": [f"{abs(one['change_of_q']):.1e}" for one in again],
+        "scored again: pixels inside before, not after": [str(one["lost"]) for one in again],
+        "scored again: pixels inside after, not before": [str(one["gained"]) for one in again],
+        "bounded: ε, of 255": [f"{one['margin_of_255']:.2f}" for one in bounded],
+        "bounded: boxes wider by": [f"{100 * one['wider']:.1f}%" for one in bounded],
+        "bounded: pixels inside before, not after": [str(one["lost"]) for one in bounded],
+        "bounded: pixels inside after, not before": [f"{one['gained']:,}" for one in bounded],
+    }
+    for name, cells in rows.items():
+        assert f"| {name} | {' | '.join(cells)} |" in page
+    assert all(one["boxes_contain_the_certified_ones"] for one in bounded)
+    assert {one["pixels"] for one in (*again, *bounded)} == {7_311_360}
