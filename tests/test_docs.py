@@ -170,3 +170,21 @@ def test_certificates_carried_over_to_a_gpu_are_as_measured():
         assert f"| {name} | {' | '.join(cells)} |" in page
     assert all(one["boxes_contain_the_certified_ones"] for one in bounded)
     assert {one["pixels"] for one in (*again, *bounded)} == {7_311_360}
+
+
+def test_the_guided_scale_at_640_pixels_is_as_measured():
+    folder = ROOT / "benchmarks/results/without_ensembles"
+    tables = json.loads((folder / "results.json").read_text(encoding="utf-8"))["tables"]
+    found = {
+        table["name"]: {row["label"]: [cell.get("ours") for cell in row["cells"]] for row in rows}
+        for table in tables
+        if (rows := table["rows"])
+    }
+    page = (ROOT / "docs/guided.md").read_text(encoding="utf-8").replace("−", "-")
+    for scene, pictures in found["pictures"].items():
+        savings = [f"{cell[0]:.1f}" for cell in found["per-scene-main"][scene][:5]]
+        name = "**mean**" if scene == "Mean" else scene
+        assert f"| {name} | {' | '.join(savings)} | {pictures[2][0]:+.2f} dB |" in page
+    shifted = (ROOT / "docs/shift.md").read_text(encoding="utf-8")
+    for scale, cells in found["shift"].items():
+        assert f"| {scale} | {' | '.join(f'{cell[0]:.1f}' for cell in cells)} |" in shifted
