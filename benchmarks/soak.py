@@ -63,6 +63,7 @@ def soak(work: Callable[[int], object], count: int) -> dict[str, object]:
             samples.append(resident_kib())
     growth = samples[-1] / first - 1
     return {
+        "machine": describe_machine(),
         "count": count,
         "seconds": round(time.perf_counter() - started, 1),
         "resident_kib_after_warm_up": first,
@@ -113,7 +114,6 @@ def main() -> int:
     }
     result = {
         **known,
-        "machine": describe_machine(),
         "gaussians": len(model),
         "size": [96, 64],
         **{name: work() for name, work in measured.items() if asked.only in (None, name)},

@@ -120,6 +120,14 @@ def test_the_viewer_is_as_fast_as_was_measured():
         assert f"| {row} | {measured[name]['frames_per_second_median']:.1f} |" in page
 
 
+def test_clients_of_the_viewer_leave_as_little_behind_as_was_measured():
+    measured = json.loads((ROOT / "benchmarks/results/soak.json").read_text())["viewer_clients"]
+    grown = measured["resident_kib"][-1] - measured["resident_kib_after_warm_up"]
+    page = " ".join((ROOT / "docs/security.md").read_text(encoding="utf-8").split())
+    words = f"grew by {grown / 1024:.1f} MiB, {100 * measured['growth']:.2f}%"
+    assert measured["flat"] and f"{words}, over {measured['count']:,} clients" in page
+
+
 def test_the_table_of_file_formats_is_what_was_measured():
     rows = json.loads((ROOT / "benchmarks/results/file_formats.json").read_text())["rows"]
     page = (ROOT / "docs/formats.md").read_text(encoding="utf-8")
