@@ -58,9 +58,12 @@ class Seen:
             self.requests.append(address)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Chromium as the system has it, or as Playwright has installed it."""
+    """Chromium as the system has it, or as Playwright has installed it.
+
+    Closed after each module, because its renderer may go on drawing after pages are closed.
+    """
     reason = "Playwright is not installed: pip install splatcert[dev]"
     api = pytest.importorskip("playwright.sync_api", reason=reason)
     with api.sync_playwright() as playwright:
