@@ -82,8 +82,9 @@ class PathPanel:
             except InputError as error:
                 self._say({"Path": str(error)})
 
-        async def choose(_: Any) -> None:
-            if self._chosen.value in (names := self._names()):
+        async def choose(event: viser.GuiEvent[Any]) -> None:
+            by_hand = event.client_id is not None  # adding a view chooses it, where the camera is
+            if by_hand and self._chosen.value in (names := self._names()):
                 self._flight.to(self._keys[names.index(self._chosen.value)])
 
         edit.on_click(act)
