@@ -6,7 +6,6 @@ The address of the page holds a random token, without which nothing is served.
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import gc
 import secrets
@@ -156,13 +155,16 @@ class Pages:
 def _serve_clients(server: viser.ViserServer, made: Pages) -> None:
     """Make a page for every client that connects, and remove it when the client leaves."""
     pages: dict[int, ClientPage] = {}
+    links: dict[int, str] = {}
     left = 0
 
     @server.on_client_connect
     async def _(client: viser.ClientHandle) -> None:
-        await asyncio.to_thread(make, client, LINK.get())
+        links[client.client_id] = LINK.get()  # known here, but not in the thread of the next one
 
-    def make(client: viser.ClientHandle, link: str) -> None:
+    @server.on_client_connect
+    def _(client: viser.ClientHandle) -> None:
+        link = links.pop(client.client_id, "")
         try:
             pages[client.client_id] = made.open(client, link)
         except Exception as error:
