@@ -49,7 +49,7 @@ def without_token(path: str, token: str) -> str | None:
 
 
 def split_link(path: str) -> tuple[str, str]:
-    """The path of the file to serve, and the link: a last part with an equals sign is no file."""
+    """The path of the file to serve, and the link: a last part that contains an equals sign."""
     plain, _, _ = path.partition("?")
     return ("/", plain[1:]) if "=" in plain else (path, "")
 

@@ -100,7 +100,7 @@ def _viewpoint(text: str) -> Viewpoint | None:
         numbers = np.array([float(part) for part in text.split(",", CAMERA_NUMBERS)])
         if len(numbers) != CAMERA_NUMBERS or not np.isfinite(numbers).all() or numbers[8] <= 0:
             return None
-        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is no camera
+        with np.errstate(over="ignore", invalid="ignore"):  # such a camera is refused below
             turn = numbers[3:7] / np.linalg.norm(numbers[3:7])
             viewpoint = Viewpoint(turn, numbers[:3], float(numbers[7]), float(numbers[8]))
             viewpoint.camera(1000)

@@ -40,7 +40,7 @@ def test_a_path_is_recorded_played_exported_and_filmed(page, seen, viewed, tmp_p
         page.get_by_text("Camera path", exact=True).click()
         page.get_by_text("None for a camera path").wait_for()
 
-        # One view is no path, and the page says so.
+        # A path needs two views, and the page says so.
         button(page, "add view").click()
         chosen = page.get_by_role("combobox", name="Key view")
         until(lambda: chosen.input_value() == "view 1")

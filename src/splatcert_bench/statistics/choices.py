@@ -121,7 +121,7 @@ def choose(sources: Sequence[Study], names: Sequence[str], protocol: Protocol) -
 def choose_product(sources: tuple[Study, ...], protocol: Protocol, field: str) -> Form:
     """The product of magnitude and shape with the least mean relative width on source scenes."""
     if not sources:
-        raise MissingError("there is no source scene to choose shrinkages on")
+        raise MissingError("no source scenes to choose shrinkages on")
     tried = [Product(field, a, b) for a in LAMBDA_GRID for b in LAMBDA_GRID]
     widths = [np.mean([_product_width(s, one, protocol) for s in sources]) for one in tried]
     best = int(np.argmin(widths))

@@ -240,7 +240,7 @@ def decomposition(bench: BenchStudies) -> Table:
 
 
 def _audits(bench: BenchStudies) -> dict[str, Audit]:
-    main, found, why = bench.main, {}, "there is no scene"
+    main, found, why = bench.main, {}, "the bench has no scenes"
     for study in main.studies:
         try:
             found[study.scene] = audit(main, study)
