@@ -42,7 +42,7 @@ demo: $(if $(wildcard $(VENV)/.installed),$(VENV)/.installed,$(VENV)/.package)  
 test: lint check  ## everything that must pass: lint, types, tests
 
 check: install  ## the tests alone
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile
 
 lint: install  ## ruff, formatting and types, nothing changed
 	$(BIN)/ruff check --no-cache .

@@ -19,6 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from splatcert.camera import Camera
 from splatcert.config import FieldConfig
 from splatcert.field.normal_equations import FieldError, mask_of, sweep
 from splatcert.field.operator import NormalOperator, PreparedViews
@@ -32,6 +33,7 @@ from splatcert.field.support import FoldedSupport
 from splatcert.raster.abreast import one_torch_thread
 from splatcert.raster.normal_sums import Rgb
 from splatcert.raster.render import Backend
+from splatcert.raster.view import View
 from splatcert.scene.roles import TrainingView
 from splatcert.splats.gaussians import Splats
 from splatcert.splats.harmonics import SH_CONSTANT
@@ -69,6 +71,8 @@ class FieldFit:
     """Duration of the fit; not stored."""
     details: Mapping[str, float] = dataclasses.field(default_factory=dict)
     """Seconds per stage and bytes of prepared views; not stored."""
+    opened: Mapping[Camera, View] = dataclasses.field(default_factory=dict)
+    """Training views still open after the fit; not stored."""
 
 
 def fit_field(
@@ -137,6 +141,7 @@ def fit_field(
         psnr=equations.psnr,
         seconds=sum(clock.laps.values()),
         details=clock.laps | {"cache_bytes": views.used},
+        opened=views.kept(),
     )
 
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -19,6 +21,7 @@ from splatcert.field.fit import ResidualField
 from splatcert.field.support import Support
 from splatcert.raster.query_maps import QueryMaps, Traits
 from splatcert.raster.render import Backend, open_view
+from splatcert.raster.view import View
 from splatcert.splats.gaussians import Splats
 from splatcert.strangeness.measures import HOLE, OBLIQUE, UNSEEN
 
@@ -60,6 +63,8 @@ class FittedScene:
     background: tuple[float, float, float] = (0.0, 0.0, 0.0)
     excluded: NDArray[np.bool_] | None = None
     """Training cameras that the geometry leaves out, [T]."""
+    opened: Mapping[Camera, View] = dataclasses.field(default_factory=dict)
+    """Views that are open already."""
 
     def __post_init__(self) -> None:
         count = len(self.splats)
@@ -83,7 +88,7 @@ class FittedScene:
         Wide holes change the map alone. The descriptor is always that of the paper's b, which
         predictors have learned from.
         """
-        view = open_view(self.splats, camera, backend)
+        view = self.opened.get(camera) or open_view(self.splats, camera, backend)
         return self.described(camera, view.query(self.traits, self.background, EPSILON0), holes)
 
     def described(self, camera: Camera, found: QueryMaps, holes: Holes = "paper") -> Query:

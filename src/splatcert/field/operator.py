@@ -53,6 +53,10 @@ class PreparedViews:
             self.used += view.nbytes
         return view
 
+    def kept(self) -> dict[Camera, View]:
+        """The views in memory."""
+        return {self.cameras[index]: view for index, view in self._kept.items()}
+
 
 class NormalOperator:
     """sum_t A_t^T M_t A_t over all training views, with M_t the pixels that count."""
@@ -65,6 +69,7 @@ class NormalOperator:
     def __call__(self, coefficients: Tensor) -> Tensor:
         """[N, K] to [N, K] in float64; views are added in their order."""
         result = torch.zeros(coefficients.shape, dtype=torch.float64)
+        coefficients = coefficients.float()  # once, not by every view
         for index, view in enumerate(self.views):
             view.field_normal(coefficients, self.mask_of(index), result)
         return result

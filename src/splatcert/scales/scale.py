@@ -121,7 +121,8 @@ class Scale(ABC):
         seen, fit, scene = fit_scene(side, folder, on)
         ready = self.prepared(side.views, scene, side.backend, on)
         training = study(ready.look, side, seen, fit, scene, on)
-        return FittedScale(ready, side.backend, fit, scene, training, side.betas)
+        closed = replace(fit, opened={})
+        return FittedScale(ready, side.backend, closed, scene, training, side.betas)
 
     def thaw(self, record: ScaleRecord, scene: FittedScene, backend: Backend) -> FrozenScale:
         """The frozen scale stored in a certificate, with its model."""

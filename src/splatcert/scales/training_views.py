@@ -80,8 +80,9 @@ def study(
     from their oracle factors (`splatcert learn`); certification does not use these.
     """
     folds = np.array(folds_of(side.views.names, len(fit.support)))
+    opened = replace(scene, opened=fit.opened)
     elsewhere = [
-        scene.out_of_fold(fit.support.without(fold), folds == fold)
+        opened.out_of_fold(fit.support.without(fold), folds == fold)
         for fold in range(len(fit.support))
     ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 
-from scipy.stats import beta as beta_distribution
+from scipy.special import betaincinv
 
 from splatcert.certificate.certificate import Certificate
 from splatcert.certificate.content.record import UnseenBy
@@ -87,7 +87,7 @@ def _enough_views(certificate: Certificate) -> Condition:
         return Condition(mark="attention", title=title, words=" ".join(missing.split()))
     promise = certificate.record.promise
     units, counted = promise.units(views), "views" if promise.path is None else "stretches"
-    draws = float(beta_distribution.ppf(UNLUCKY, rank, units + 1 - rank))
+    draws = float(betaincinv(rank, units + 1 - rank, UNLUCKY))
     return Condition(
         mark="ok",
         title=f"There are enough calibration {counted}",
