@@ -15,9 +15,9 @@ from splatcert_viewer.serve import Server
 from waiting import PATIENCE
 
 
-def join(server: Server) -> ClientConnection:
+def join(server: Server, link: str = "") -> ClientConnection:
     protocol = [Subprotocol(f"viser-v{viser.__version__}")]
-    address = server.address.replace("http", "ws")
+    address = f"{server.address.replace('http', 'ws')}/{link}".rstrip("/")
     return connect(address, subprotocols=protocol, max_size=None, open_timeout=PATIENCE)
 
 

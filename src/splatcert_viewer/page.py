@@ -27,6 +27,8 @@ MOVING_QUALITY, STILL_QUALITY = 75, 92
 """JPEG quality while the camera moves, and at rest."""
 AT_REST = 0.4
 """Seconds without a change after which the address follows; browsers limit how often it may."""
+ATTEMPTS = 8
+"""Reports of another camera after which a link's camera is given up."""
 ADDRESS = "history.replaceState(null, '', '/' + location.pathname.split('/')[1] + '/' + {})"
 """Sets the address to the token and this link, without loading anything."""
 
@@ -47,6 +49,7 @@ class ClientPage:
         self._gone = False
         self._pending: asyncio.TimerHandle | None = None
         wanted, ignored = read_link(link, state.levels)
+        self._goal, self._attempts = wanted.viewpoint, ATTEMPTS
         self._mode: Mode = wanted.mode
         self._certificate = wanted.certificate
         self._build_display()
@@ -58,6 +61,7 @@ class ClientPage:
         client.camera.on_update(self._moved)
         if wanted.viewpoint is not None:
             move(client, wanted.viewpoint)
+            self._viewpoint = viewpoint_from(client.camera)
         if ignored:
             client.add_notification("Link", f"Not usable here, ignored: {', '.join(ignored)}.")
         self._ask_frame()
@@ -107,7 +111,24 @@ class ClientPage:
         self._alpha.on_update(self._choose_levels)
         self._beta.on_update(self._choose_levels)
 
+    def _has_arrived(self, camera: viser.CameraHandle) -> bool:
+        """Whether the camera is the link's or a later one.
+
+        A browser may report its initial camera after it was sent the link's. That one is then sent
+        again, and the address keeps the link, so that loading the page again restores the same.
+        """
+        if self._goal is None:
+            return True
+        self._attempts -= 1
+        if self._attempts and not self._goal.is_at(viewpoint_from(camera)):
+            move(self._client, self._goal)
+            return False
+        self._goal = None
+        return True
+
     async def _moved(self, camera: viser.CameraHandle) -> None:
+        if not self._has_arrived(camera):
+            return
         self._viewpoint = viewpoint_from(camera)
         self._capture.moved(camera.position)
         self._ask_frame()

@@ -75,6 +75,14 @@ def test_the_address_restores_camera_mode_and_levels(page, browser, seen, server
     assert fact(other, "mode") == "half-width" and fact(other, "threshold") == threshold
     assert other.get_by_text("Not usable here").count() == 0
 
+    # So it does when the page is loaded again, however early.
+    other.goto(link)
+    other.reload()
+    other.locator("[data-factor]").wait_for()
+    until(lambda: "mode=half-width&alpha=0.3" in address(other))
+    until(lambda: address(other).split("camera=")[1][:20] == link.split("camera=")[1][:20])
+    assert fact(other, "mode") == "half-width" and fact(other, "threshold") == threshold
+
     # What a link may not choose is named in one line.
     other.goto(f"{server.address}/mode=half-width&alpha=7&camera=nan,1&x=%3Cb%3E")
     other.get_by_text("Not usable here, ignored: an unknown entry, alpha, camera").wait_for()

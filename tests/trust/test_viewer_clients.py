@@ -11,10 +11,14 @@ import pytest
 
 pytest.importorskip("viser", reason="viser is not installed: pip install splatcert[view]")
 import msgspec
+import numpy as np
 from valid_files import write_valid_files
 from websockets.exceptions import ConnectionClosed
 
 from splatcert.deploy import open_certificate
+from splatcert_viewer import page
+from splatcert_viewer.cameras.viewpoint import Viewpoint
+from splatcert_viewer.link import PageState
 from splatcert_viewer.serve import COLLECT_EVERY, Server, serving
 from splatcert_viewer.shown import ViewerState
 from viewer_clients import camera_message, join
@@ -48,6 +52,31 @@ def test_the_memory_of_clients_that_left_is_freed(server):
             socket.recv(timeout=PATIENCE)
     until(lambda: not server.get_clients())
     until(lambda: sum(ref() is not None for ref in seen) <= COLLECT_EVERY + AT_WORK)
+
+
+def test_a_late_report_of_the_initial_camera_does_not_undo_a_link(server, state, monkeypatch):
+    """Browsers send their first camera late; the address keeps the link until its own arrives."""
+    told, sent = [], []
+    script, move = page.RunJavascriptMessage, page.move
+    monkeypatch.setattr(page, "AT_REST", 0.01)
+    monkeypatch.setattr(page, "RunJavascriptMessage", lambda s: told.append(s) or script(s))
+    monkeypatch.setattr(page, "move", lambda *where: sent.append(where[1]) or move(*where))
+    there = Viewpoint(np.array([0.6, 0.0, 0.8, 0.0]), np.array([1.0, -0.5, 2.0]), 1.0, 16 / 9)
+    link = PageState(state.levels.certificate, "half-width", there).link()
+    with join(server, link) as socket:
+        socket.send(camera_message())
+        until(lambda: sent)
+        for late in range(1, 4):
+            socket.send(camera_message(position=(0.0, 0.0, -3.0 - late)))
+            until(lambda late=late: len(sent) == 1 + late)
+        assert not told
+        at = {"wxyz": tuple(there.wxyz.tolist()), "position": tuple(there.position.tolist())}
+        socket.send(camera_message(**at))
+        until(lambda: told)
+        assert "camera=1,-0.5,2,0.6,0,0.8,0" in told[0] and "mode=half-width" in told[0]
+        assert len(sent) == 4
+        socket.send(camera_message())  # from now on the camera is the user's
+        until(lambda: "camera=0,0,-3" in told[-1])
 
 
 def test_a_client_that_leaves_at_once_is_forgotten_too(server):

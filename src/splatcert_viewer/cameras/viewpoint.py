@@ -18,6 +18,8 @@ from scipy.spatial.transform import Rotation, Slerp
 from splatcert.camera import Camera, CameraError
 
 Array = NDArray[np.float64]
+ROUNDED = 1e-4
+"""Relative distance, and 1 - cos of half the angle, up to which viewpoints are the same."""
 SLIMMEST = 1 / 8
 """Limit on the aspect ratio; narrower or flatter windows are drawn at this limit."""
 
@@ -63,6 +65,12 @@ class Viewpoint:
         """The same viewpoint, widened so that a window of this aspect shows the whole picture."""
         opened = max(1.0, self.aspect / aspect)
         return replace(self, fov=2 * atan(opened * tan(self.fov / 2)), aspect=aspect)
+
+    def is_at(self, other: Viewpoint) -> bool:
+        """Whether place and direction are the same up to what a browser rounds."""
+        apart = float(np.abs(self.position - other.position).max())
+        turned = 1 - abs(float(self.wxyz @ other.wxyz))
+        return apart <= ROUNDED * (1 + float(np.abs(self.position).max())) and turned <= ROUNDED
 
     def flight(self, goal: Viewpoint, steps: int) -> Iterator[Viewpoint]:
         """Viewpoints on the way to another one, slow at both ends; the last is the goal."""
