@@ -4,7 +4,7 @@
 make perf                                      build, count, compare
 python benchmarks/instructions.py PROGRAM --renew    accept the new counts
 
-PROGRAM runs every kernel once, on one thread (tools/instruction_counts). Counts depend on the
+PROGRAM runs every kernel once, on one thread (native/instruction_counts.cpp). Counts depend on the
 compiler, so they are kept per compiler. A kernel may differ by 3%; if a change is meant to cost
 more or less, renew the counts and say in the commit why they moved.
 """

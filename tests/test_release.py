@@ -50,3 +50,12 @@ def test_there_is_a_wheel_for_every_supported_python():
     oldest = int(PROJECT["project"]["requires-python"].removeprefix(">=3."))
     wanted = [f"cp3{minor}-*" for minor in range(oldest, stable + 1)]
     assert PROJECT["tool"]["cibuildwheel"]["build"] == wanted
+
+
+def test_the_source_archive_has_every_file_that_cmake_names():
+    """CMake stops at a target whose source is missing, even one that is built only on request."""
+    excluded = tuple(PROJECT["tool"]["scikit-build"]["sdist"]["exclude"])
+    named = re.findall(r"[\w/]+\.cpp", (ROOT / "CMakeLists.txt").read_text(encoding="utf-8"))
+    assert named
+    for path in map(Path, named):
+        assert (ROOT / path).exists() and path.parts[0] not in excluded

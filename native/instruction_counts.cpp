@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "../../native/dispatch.hpp"
+#include "dispatch.hpp"
 
 using namespace splat;
 
