@@ -47,7 +47,7 @@ def trained_run(folder: Path) -> Path:
     if not photographs.is_dir():
         copy_photographs(photographs)
     scene = sc.load_scene(photographs, holdout=int(HOLDOUT))
-    config = sc.TrainConfig(iterations=STEPS, max_gaussians=GAUSSIANS)
+    config = sc.TrainConfig(iterations=STEPS, recipe="published", max_gaussians=GAUSSIANS)
     training = TrainingRun(run, scene, config)
     with training.opened():
         if not training.finished:
