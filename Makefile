@@ -60,9 +60,8 @@ bench: install  ## measure the engine; writes JSON with the machine described
 
 PERF := build/perf
 perf: install  ## compare instruction counts of the hot kernels with the committed ones; needs valgrind
-	cmake -S . -B $(PERF) -DCMAKE_BUILD_TYPE=Release \
-	  -DPython_EXECUTABLE="$$(cd $(BIN) && pwd)/python" > /dev/null
-	cmake --build $(PERF) --target instruction_counts -j$(CMAKE_BUILD_PARALLEL_LEVEL) > /dev/null
+	cmake -S . -B $(PERF) -DSPLATCERT_INSTRUCTION_COUNTS=ON > /dev/null
+	cmake --build $(PERF) > /dev/null
 	$(BIN)/python benchmarks/instructions.py $(PERF)/instruction_counts
 
 docs: install  ## build the documentation into site/

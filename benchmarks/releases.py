@@ -25,6 +25,7 @@ import sys
 import time
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 from machine import describe_machine
@@ -148,9 +149,7 @@ def compare_threads(options: argparse.Namespace, name: str) -> list[dict[str, ob
     return [row | {"times_faster": faster(times, "threads_1", "threads_2")}]
 
 
-def faster(
-    times: dict[str, dict[str, float]], top: str, bottom: str, which: str = "min_ms"
-) -> float:
+def faster(times: dict[str, dict[str, Any]], top: str, bottom: str, which: str = "min_ms") -> float:
     """The ratio of two times."""
     return round(times[top][which] / times[bottom][which], 2)
 
@@ -172,9 +171,12 @@ def run(source: Path, work: Path, arguments: list[str]) -> dict[str, float]:
 def compare_commands(options: argparse.Namespace, name: str) -> list[dict[str, object]]:
     """`certify` or `train` of both releases."""
     row: dict[str, object] = {"what": options.what, "scene": name, "resolution": options.resolution}
-    times: dict[str, dict[str, float]] = {}
+    times: dict[str, dict[str, Any]] = {}
     sources = zip(RELEASES, (options.former, HERE), options.options, strict=True)
     for release, source, more in sources:
+        if release == "former" and options.keep_former:
+            row[release] = times[release] = kept_former(row, more)
+            continue
         target = options.work / f"{name}-{release}.{'cert' if options.what == 'certify' else 'run'}"
         shutil.rmtree(target, ignore_errors=True)
         arguments = [options.what, str(options.data / name)]
@@ -190,6 +192,16 @@ def compare_commands(options: argparse.Namespace, name: str) -> list[dict[str, o
     return [row]
 
 
+def kept_former(row: dict[str, object], more: str) -> dict[str, Any]:
+    """The former release's part of a row measured before, with the same options."""
+    keys = ("what", "scene", "resolution")
+    for old in json.loads(RESULTS.read_text())["rows"]:
+        same = all(old[key] == row[key] for key in keys)
+        if same and old["former"]["options"] == more:
+            return old["former"]
+    raise SystemExit(f"no earlier row of {row['scene']} to keep the former release's part of")
+
+
 def quality(folder: Path) -> dict[str, float]:
     """What came of a training."""
     metrics, result = (json.loads((folder / f"{n}.json").read_text()) for n in ("metrics", "train"))
@@ -200,13 +212,18 @@ def quality(folder: Path) -> dict[str, float]:
     }
 
 
+def key_of(row: dict[str, Any]) -> tuple[str, str, int, str]:
+    """What tells comparisons apart."""
+    return row["what"], row["scene"], row["resolution"], row.get("this", {}).get("options", "")
+
+
 def merge(rows: list[dict[str, object]], options: argparse.Namespace) -> None:
     """Add rows, each with the machine at its time, or replace older ones of the same kind."""
     stored = json.loads(RESULTS.read_text())["rows"] if RESULTS.exists() else []
     machine = describe_machine() | {"threads": options.threads}
-    known = {(r["what"], r["scene"], r["resolution"]): r for r in stored}
-    known |= {(r["what"], r["scene"], r["resolution"]): {**r, "machine": machine} for r in rows}
-    ordered = [known[key] for key in sorted(known)]  # type: ignore[type-var]
+    known = {key_of(row): row for row in stored}
+    known |= {key_of(row): {**row, "machine": machine} for row in rows}
+    ordered = [known[key] for key in sorted(known)]
     RESULTS.write_text(json.dumps({"rows": ordered}, indent=1) + "\n")
 
 
@@ -222,6 +239,7 @@ def main() -> None:
     parser.add_argument("--resolution", type=int, default=640)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--options", nargs=2, default=("", ""), metavar=RELEASES)
+    parser.add_argument("--keep-former", action="store_true", help="reuse its stored times")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
     work = {"render": compare_renders, "batch": compare_threads}.get(options.what, compare_commands)
