@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measure the memory that certifying a large scene takes: 300 photos, 1600 pixels, 2 M Gaussians.
+"""Measure the memory that certifying a large scene takes: 2,000 photos, 1600 pixels, 3 M Gaussians.
 
 python benchmarks/memory.py
 
@@ -87,11 +87,11 @@ def certify(folder: Path, steps: int) -> dict[str, object]:
 
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--views", type=int, default=300)
+    options.add_argument("--views", type=int, default=2_000)
     options.add_argument("--width", type=int, default=1600)
     options.add_argument("--height", type=int, default=1066)
-    options.add_argument("--gaussians", type=int, default=2_000_000)
-    options.add_argument("--steps", type=int, default=2)
+    options.add_argument("--gaussians", type=int, default=3_000_000)
+    options.add_argument("--steps", type=int, default=1)
     options.add_argument("--output", type=Path, default=HERE / "results" / "memory.json")
     asked = options.parse_args()
     machine = describe_machine()

@@ -134,7 +134,9 @@ def add_certificates(options: argparse.Namespace) -> None:
 def merge(row: dict) -> None:
     """Add a row, or replace the same comparison's older one."""
     stored = json.loads(RESULTS.read_text())["rows"] if RESULTS.exists() else []
-    rows = {(old["scene"], old["resolution"]): old for old in [*stored, row]}
+    rows = {
+        (old["scene"], old["resolution"], old["fast"]["iterations"]): old for old in [*stored, row]
+    }
     content = {"machine": describe_machine(), "rows": [rows[key] for key in sorted(rows)]}
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(content, indent=1) + "\n")
