@@ -127,7 +127,7 @@ __attribute__((noinline)) void count_witnesses(const Kernels& k, const std::vect
 int main(int count, char** arguments) {
     set_thread_count(1);
     if (count != 2 || !choose_kernels(arguments[1])) {
-        std::fprintf(stderr, "usage: kernels INSTRUCTION_SET\n");
+        std::fprintf(stderr, "usage: instruction_counts INSTRUCTION_SET\n");
         return 2;
     }
     const Kernels& k = kernels();

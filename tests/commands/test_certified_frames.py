@@ -130,7 +130,7 @@ def test_ctrl_c_ends_a_rendering_between_two_frames(certified, tmp_path):
     )
     until((out / ".frames.jsonl").is_file)
     said = None
-    while said is None:  # a library may swallow the exception of one signal: press again
+    while said is None:  # seen once to go on after a signal, cause unknown: press again
         command.send_signal(signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):
             _, said = command.communicate(timeout=PATIENCE / 20)

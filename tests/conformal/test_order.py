@@ -10,14 +10,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import spearmanr
 
 from splatcert.conformal.pooled import Pool
 from splatcert.conformal.ranks import (
+    MANY,
     RankError,
     ceil_rank,
     order_statistic,
     order_statistics,
     outer_rank,
+    rank_correlation,
     views_needed,
 )
 
@@ -107,3 +110,31 @@ def test_a_pool_agrees_on_many_numbers_of_every_size():
     pool, ordered = Pool(lambda: batches), np.sort(np.concatenate(batches))
     for rank in (1, 17, 4250, 8000, 8500):
         assert pool.order_statistic(rank) == ordered[rank - 1]
+
+
+@pytest.mark.parametrize("size", [MANY - 1, MANY, 3 * MANY])
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda rng, n: rng.lognormal(sigma=3, size=n),
+        lambda rng, n: rng.integers(0, 5, n).astype(float),
+        lambda rng, n: np.where(rng.random(n) < 0.3, np.inf, rng.random(n)),
+        lambda rng, n: rng.normal(size=n),
+        lambda rng, n: np.where(rng.random(n) < 0.5, -0.0, 0.0),
+        lambda rng, n: np.full(n, 7.0),
+    ],
+    ids=["many octaves", "ties", "infinite", "both signs", "signed zeros", "equal"],
+)
+def test_bins_give_the_order_statistics_of_sorting(draw, size):
+    """Large maps are not sorted: bins of their leading bits must give the same numbers."""
+    values = draw(np.random.default_rng(0), size)
+    ranks = [1, 2, size // 10, size // 2, size // 2, size - 1, size]
+    assert (order_statistics(values, ranks) == np.sort(values)[np.array(ranks) - 1]).all()
+
+
+@pytest.mark.parametrize("distinct", [1, 3, 1_000])
+def test_the_rank_correlation_is_that_of_scipy(distinct):
+    rng = np.random.default_rng(distinct)
+    x, y = rng.integers(0, distinct, 200), rng.integers(0, 7, 200)
+    expected = 0.0 if distinct == 1 else spearmanr(x, y).statistic
+    assert rank_correlation(x, y) == pytest.approx(expected, abs=1e-12)
