@@ -136,5 +136,5 @@ def test_bins_give_the_order_statistics_of_sorting(draw, size):
 def test_the_rank_correlation_is_that_of_scipy(distinct):
     rng = np.random.default_rng(distinct)
     x, y = rng.integers(0, distinct, 200), rng.integers(0, 7, 200)
-    expected = 0.0 if distinct == 1 else spearmanr(x, y).statistic
+    expected = 0.0 if distinct == 1 else spearmanr(x, y)[0]  # type: ignore[index]
     assert rank_correlation(x, y) == pytest.approx(expected, abs=1e-12)
