@@ -24,6 +24,7 @@ from splatcert import __version__
 from splatcert.commands import Command, what_is_kept
 from splatcert.console import visible
 from splatcert.errors import InputError
+from splatcert.progress import interrupts
 
 DONE, OURS, INPUT, INTERRUPTED = 0, 1, 2, 130
 REMEDY = "Check the path, its permissions and the free disk space."
@@ -220,16 +221,15 @@ def run() -> int:
     All cleanup has happened by then; unloading torch and waiting for a server's threads could
     take seconds.
     """
-    pressed: list[int] = []
 
     def interrupt(number: int, frame: Any) -> None:
-        pressed.append(number)
+        interrupts.append(number)
         signal.default_int_handler(number, frame)
 
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where it is ignored
         signal.signal(signal.SIGINT, interrupt)
     status = main()
-    if pressed or status == INTERRUPTED:
+    if interrupts or status == INTERRUPTED:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)

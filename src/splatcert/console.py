@@ -18,7 +18,7 @@ from contextlib import (
 from io import StringIO
 from typing import Any, TypeVar
 
-from splatcert.progress import Progress
+from splatcert.progress import Progress, each, end_if_interrupted
 
 Item = TypeVar("Item")
 LABEL_WIDTH = 14
@@ -99,14 +99,15 @@ def silent(wanted: bool = True) -> AbstractContextManager[object]:
 def progress(items: Sequence[Item], doing: str) -> Iterator[Item]:
     """The items, with a bar on a terminal and an occasional line elsewhere."""
     with stages() as on:
-        for done, item in enumerate(items):
-            on(doing, done, len(items))
-            yield item
+        yield from each(items, doing, on)
 
 
 @contextmanager
 def stages() -> Iterator[Progress]:
-    """A `Progress` that shows a bar per stage on a terminal, and an occasional line elsewhere."""
+    """A `Progress` that shows a bar per stage on a terminal, and an occasional line elsewhere.
+
+    It also ends the work after Ctrl-C.
+    """
     if not sys.stderr.isatty():
         yield _lines()
         return
@@ -124,6 +125,7 @@ def stages() -> Iterator[Progress]:
         tasks: dict[str, Any] = {}
 
         def on(doing: str, done: int, total: int, note: str = "") -> None:
+            end_if_interrupted()
             if doing not in tasks:
                 tasks[doing] = bar.add_task(doing, total=total, note=note)
             bar.update(tasks[doing], completed=done, total=total, note=note)
@@ -136,6 +138,7 @@ def _lines() -> Progress:
     begun: dict[str, tuple[float, int]] = {}
 
     def on(doing: str, done: int, total: int, note: str = "") -> None:
+        end_if_interrupted()
         now = time.monotonic()
         started, first = begun.setdefault(doing, (now, done))
         if now - printed[0] > SECONDS_BETWEEN_LINES:

@@ -7,6 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol, TypeVar
 
 Item = TypeVar("Item")
+interrupts: list[int] = []
+"""Signals of Ctrl-C that the command line received; after the first, the process is to end.
+
+A list, because a handler may itself be interrupted, and appending takes no lock.
+"""
 
 
 class Progress(Protocol):
@@ -24,8 +29,19 @@ def quiet(doing: str, done: int, total: int, note: str = "", /) -> None:
 def each(items: Sequence[Item], doing: str, on: Progress) -> Iterator[Item]:
     """The items one by one, telling how many are done."""
     for done, item in enumerate(items):
+        end_if_interrupted()
         on(doing, done, len(items))
         yield item
+
+
+def end_if_interrupted() -> None:
+    """Raise the `KeyboardInterrupt` of a Ctrl-C that did not get through.
+
+    Python raises it once, wherever the main thread is. nanobind discards any exception of
+    `Tensor.__dlpack__`, through which kernels take their arrays, and retries another way.
+    """
+    if interrupts:
+        raise KeyboardInterrupt
 
 
 def part_of(on: Progress, part: str) -> Progress:

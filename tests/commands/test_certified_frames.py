@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -121,22 +120,52 @@ def test_a_stopped_rendering_goes_on(certified, tmp_path, monkeypatch, capsys):
     assert f"{len(HELD_OUT)} were already finished" in capsys.readouterr().out
 
 
-def test_ctrl_c_ends_a_rendering_between_two_frames(certified, tmp_path):
-    """As from a keyboard, long before a path of 18,000 frames is done."""
-    out = tmp_path / "out"
-    words = ["render", str(certified), "--cameras", "orbit", "--seconds", "600", "-o", str(out)]
-    command = subprocess.Popen(
-        [sys.executable, "-m", "splatcert.cli", *words], stderr=subprocess.PIPE, text=True
-    )
-    until((out / ".frames.jsonl").is_file)
-    said = None
-    while said is None:  # seen once to go on after a signal, cause unknown: press again
-        command.send_signal(signal.SIGINT)
-        with suppress(subprocess.TimeoutExpired):
-            _, said = command.communicate(timeout=PATIENCE / 20)
+LONG = ("--cameras", "orbit", "--seconds", "600")  # a path of 18,000 frames
+PRESSED_WHILE_A_KERNEL_TAKES_AN_ARRAY = """
+import signal, sys, torch
+from pathlib import Path
+from splatcert.cli import run
+
+hand_over, frames = torch.Tensor.__dlpack__, Path(sys.argv[-1]) / ".frames.jsonl"
+
+def pressed(tensor, **options):
+    torch.Tensor.__dlpack__ = pressed if (early := not frames.is_file()) else hand_over
+    early or signal.raise_signal(signal.SIGINT)
+    return hand_over(tensor, **options)
+
+torch.Tensor.__dlpack__ = pressed
+sys.exit(run())
+"""
+
+
+def frames_before_the_end(words: list[str], out: Path, press: bool = False) -> int:
+    """Frames that a rendering finished before Ctrl-C ended it; this process may press it."""
+    with subprocess.Popen([sys.executable, *words], stderr=subprocess.PIPE, text=True) as command:
+        try:
+            until((out / ".frames.jsonl").is_file)
+            if press:
+                command.send_signal(signal.SIGINT)
+            _, said = command.communicate(timeout=PATIENCE)
+        finally:
+            command.kill()
     assert command.returncode == 130
-    assert len((out / ".frames.jsonl").read_text().splitlines()) < 18_000
     assert "interrupted. Finished frames are kept" in said and "Traceback" not in said
+    return (out / ".frames.jsonl").read_text().count('"key"')
+
+
+def test_ctrl_c_ends_a_rendering_between_two_frames(certified, tmp_path):
+    """As from a keyboard, long before all frames are done."""
+    out = tmp_path / "out"
+    words = ["-m", "splatcert.cli", "render", str(certified), *LONG, "-o", str(out)]
+    assert frames_before_the_end(words, out, press=True) < 2_000
+
+
+def test_ctrl_c_is_not_lost_while_a_kernel_takes_an_array(certified, tmp_path):
+    """nanobind discards what `__dlpack__` raises, and goes on."""
+    out = tmp_path / "out"
+    script = ["-c", PRESSED_WHILE_A_KERNEL_TAKES_AN_ARRAY]
+    words = [*script, "render", str(certified), *LONG, "-o", str(out)]
+    assert frames_before_the_end(words, out) == 2  # pressed during the second
 
 
 def test_a_film_prints_the_scope_of_the_guarantee(certified, tmp_path, capsys):
