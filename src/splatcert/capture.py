@@ -28,14 +28,13 @@ from splatcert.config import FieldConfig
 from splatcert.errors import listed
 from splatcert.raster.placement import PhotoFit, Placement, chosen_background, load_for_scene
 from splatcert.raster.render import Backend, renderer_of
-from splatcert.scales.scale import Scale
 from splatcert.scales.training_views import TrainingSide
 from splatcert.scene.load import read_photographs
 from splatcert.scene.scene import Scene
 from splatcert.scene.split import OWN_SPLIT, Holdout
 from splatcert.splats.account import TrainedOnTheseError, TrainingAccount, account_of
 from splatcert.splats.gaussians import Splats
-from splatcert.splats.unseen import _refuse_trained_on, split_unseen
+from splatcert.splats.unseen import refuse_trained_on, split_unseen
 
 Rgb = tuple[float, float, float]
 BLACK: Rgb = (0.0, 0.0, 0.0)
@@ -77,7 +76,7 @@ class Capture:
         if splats.origin is not None:
             account = account_of(splats.origin)
             seen = account.trained_on(tuple(scene.cameras), own_split=own_split)
-            _refuse_trained_on(scene, seen or ())
+            refuse_trained_on(scene, seen or ())
         return cls(
             scene=scene,
             splats=splats,
@@ -112,11 +111,6 @@ class Capture:
             renderer=self.renderer_record(backend),
             betas=betas,
         )
-
-    def settled(self, scale: Scale) -> dict[str, Any]:
-        """Settings of a certificate that the capture and the scale determine."""
-        unit = getattr(scale, "unit", "deployed")
-        return {"background": self.background, "unit": unit}
 
     def record(self) -> SceneRecord:
         """A summary of the capture, for a certificate."""

@@ -6,18 +6,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 
-from splatcert.camera import Camera
 from splatcert.capture import Capture, as_capture
 from splatcert.certificate.certificate import Certificate
-from splatcert.certificate.content.promise import PromiseRecord
-from splatcert.certificate.content.record import LabelRecord, PhotoHistory
-from splatcert.certificate.content.view_records import CalibrationRecord
+from splatcert.certificate.content.record import LabelRecord
 from splatcert.certificate.hashes import photo_file_hash
 from splatcert.certificate.history import enter_calibration, scales_identity
-from splatcert.certificate.issue import issue
+from splatcert.certificate.issue import Calibration
 from splatcert.config import CertifyConfig, FieldConfig, LearnConfig, PathPromise
 from splatcert.conformal.calibrate import CalibrationTooSmall, shortfall
 from splatcert.conformal.levels import parse_level
@@ -26,9 +22,7 @@ from splatcert.difficulty.learn import choose, fit_predictor, try_all
 from splatcert.difficulty.predictor import ViewPredictor
 from splatcert.difficulty.sources import distinct, source_scene
 from splatcert.difficulty.views_file import SceneViews
-from splatcert.field.store import arrays_of, field_record
 from splatcert.progress import Progress, quiet
-from splatcert.raster.abreast import abreast
 from splatcert.raster.render import Backend
 from splatcert.refusals import (
     refuse_early,
@@ -37,10 +31,8 @@ from splatcert.refusals import (
     refuse_promise,
 )
 from splatcert.scales.named import scale_by_name
-from splatcert.scales.scale import FittedScale, FrozenScale, Scale, require_frozen
-from splatcert.scales.scoring import BETAS, count_tenths, score_view
-from splatcert.scales.training_views import TrainingSide
-from splatcert.scene.roles import CalibrationView, require_labels
+from splatcert.scales.scale import Scale, issued
+from splatcert.scales.scoring import BETAS, score_views, with_tenths
 from splatcert.scene.scene import Scene
 from splatcert.splats.gaussians import Splats
 
@@ -99,9 +91,9 @@ def certify(
     # Phase 3: the whole query batch, without labels. The next line fixes every scale.
     frozen = fitted.freeze(tuple(held_out), on=on)
     proof, used_before = frozen.hash, len(held_out.ledger.entries)
+    names = promised.calibrating(held_out.with_photo)
 
     # Phase 4: the next line opens the calibration labels, once.
-    names = promised.calibrating(held_out.with_photo)
     labelled = held_out.reveal("calibration", names, by="certify")
     refuse_known_photos(chosen, capture.scene, labelled)
     files = map(photo_file_hash, labelled if remember else ())
@@ -114,79 +106,7 @@ def certify(
     else:
         scored = with_tenths(frozen, labelled, scored, q, on)
     uses = LabelRecord(frozen=proof, handed_out_before=used_before, ledger=held_out.ledger.entries)
-    return issue_certificate(
-        capture, config, side, fitted, frozen, (uses, history), scored, promised, q
+    found = Calibration(
+        levels=(alpha, beta), promise=promised, q=q, views=scored, labels=uses, history=history
     )
-
-
-def issue_certificate(
-    capture: Capture,
-    config: CertifyConfig,
-    side: TrainingSide,
-    fitted: FittedScale,
-    frozen: FrozenScale,
-    labels: tuple[LabelRecord, PhotoHistory | None],
-    scored: tuple[CalibrationRecord, ...],
-    promise: PromiseRecord,
-    q: float,
-) -> Certificate:
-    """The certificate that follows from the results of the phases."""
-    record, views = issue(
-        (parse_level(config.alpha, "alpha"), parse_level(config.beta, "beta")),
-        q,
-        betas=side.betas,
-        config=replace(config, **capture.settled(frozen.scale)),
-        scene=capture.record(),
-        model=side.model,
-        renderer=side.renderer,
-        field=field_record(fitted.fit),
-        scale=frozen.record(),
-        center=frozen.scale.center,
-        labels=labels[0],
-        history=labels[1],
-        promise=promise,
-        training=fitted.training,
-        calibration=scored,
-        queries=frozen.queries.values(),
-    )
-    return Certificate(record, arrays_of(fitted.fit), views, frozen)
-
-
-def score_views(
-    frozen: FrozenScale,
-    labelled: Sequence[CalibrationView],
-    betas: Sequence[Fraction],
-    beta: Fraction,
-    on: Progress,
-) -> tuple[CalibrationRecord, ...]:
-    """R_v of each calibration view under its frozen scale; labels are used only here."""
-
-    def score(view: CalibrationView) -> CalibrationRecord:
-        known, photo = frozen.queries[view.name], require_labels(view, CalibrationView)
-        return score_view(photo, require_frozen(frozen(view.camera), known), known, betas, beta)
-
-    return tuple(abreast(score, labelled, _cameras(labelled), "scoring calibration views", on))
-
-
-def with_tenths(
-    frozen: FrozenScale,
-    labelled: Sequence[CalibrationView],
-    scored: Sequence[CalibrationRecord],
-    q: float,
-    on: Progress,
-) -> tuple[CalibrationRecord, ...]:
-    """The scored views with what q covers in wide and in narrow boxes, which no score tells.
-
-    The threshold is known only after all views are scored, so each is rendered once more.
-    """
-
-    def count(known: tuple[CalibrationView, CalibrationRecord]) -> CalibrationRecord:
-        view, record = known
-        return replace(record, tenths=count_tenths(view, frozen(view.camera), q))
-
-    views = list(zip(labelled, scored, strict=True))
-    return tuple(abreast(count, views, _cameras(labelled), "counting covered pixels", on))
-
-
-def _cameras(views: Sequence[CalibrationView]) -> list[Camera]:
-    return [view.camera for view in views]
+    return issued(found, config, capture.record(), side, fitted, frozen)

@@ -35,9 +35,6 @@ from splatcert.scene.roles import CalibrationView
 from splatcert.scene.scene import Scene
 
 if TYPE_CHECKING:
-    from splatcert.capture import Capture
-    from splatcert.scales.scale import Scale
-    from splatcert.scene.scene import Scene
     from splatcert.splats.gaussians import Splats
 
 FEWEST_TRAINING, FEWEST_HELD_OUT = 2, 2

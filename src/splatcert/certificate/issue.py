@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from fractions import Fraction
 
@@ -38,27 +38,36 @@ from splatcert.difficulty.descriptor import FEATURE_NAMES
 from splatcert.difficulty.views_file import SceneViews, ViewTable
 
 
+@dataclass(frozen=True, kw_only=True)
+class Calibration:
+    """The results of phase 4."""
+
+    levels: Levels
+    promise: PromiseRecord
+    q: float
+    views: tuple[CalibrationRecord, ...]
+    labels: LabelRecord
+    """Who used labels, and in which order."""
+    history: PhotoHistory | None
+    """Earlier calibrations on the same photos."""
+
+
 def issue(
-    guarantee: Levels,
-    q: float,
+    found: Calibration,
+    config: CertifyConfig,
     *,
     betas: tuple[Fraction, ...],
-    config: CertifyConfig,
     scene: SceneRecord,
     model: ModelRecord,
     renderer: RendererRecord,
     field: FieldRecord,
     scale: ScaleRecord,
     center: Center,
-    labels: LabelRecord,
-    promise: PromiseRecord,
-    history: PhotoHistory | None,
     training: tuple[TrainingRecord, ...],
-    calibration: tuple[CalibrationRecord, ...],
     queries: Iterable[QueryRecord],
 ) -> tuple[Record, SceneViews]:
     """The record that follows from the results of the phases, and the numbers of every view."""
-    alpha, beta = guarantee
+    (alpha, beta), calibration, promise = found.levels, found.views, found.promise
     labelled = {view.name for view in calibration}
     unlabelled = tuple(query for query in queries if query.name not in labelled)
     views = SceneViews(
@@ -76,7 +85,7 @@ def issue(
     record = Record(
         splatcert=__version__,
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        guarantee=guarantee_of(q, len(calibration), guarantee, counted, scale, promise),
+        guarantee=guarantee_of(found.q, len(calibration), found.levels, counted, scale, promise),
         promise=promise,
         config=replace(config, alpha=str(alpha), beta=str(beta)),
         scale=scale,
@@ -85,8 +94,8 @@ def issue(
         renderer=renderer,
         scene=scene,
         field=field,
-        labels=labels,
-        history=history,
+        labels=found.labels,
+        history=found.history,
         training=training,
         calibration=calibration,
         unlabelled=unlabelled,
@@ -98,7 +107,7 @@ def issue(
         splits=estimate_by_splits(
             views,
             {view.name: view.factor for view in calibration},
-            guarantee,
+            found.levels,
             scale.shape,
             splits=config.splits,
             seed=config.seed,

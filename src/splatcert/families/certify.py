@@ -18,16 +18,16 @@ from splatcert.certificate.content.record import LabelRecord
 from splatcert.certificate.family import Family, family_records, frozen_family
 from splatcert.certificate.hashes import photo_file_hash
 from splatcert.certificate.history import enter_calibration
+from splatcert.certificate.issue import Calibration
 from splatcert.config import CertifyConfig, PathPromise
 from splatcert.conformal.family_conformal import units_from
 from splatcert.conformal.levels import parse_level
 from splatcert.families.candidates import Candidate, candidates_of, refuse_candidates
-from splatcert.pipeline import issue_certificate, score_views
 from splatcert.progress import Progress, part_of, quiet
 from splatcert.raster.render import Backend
 from splatcert.refusals import refuse_known_photos, refuse_other_field
-from splatcert.scales.scale import FittedScale, FrozenScale, Scale
-from splatcert.scales.scoring import BETAS
+from splatcert.scales.scale import FittedScale, FrozenScale, Scale, issued
+from splatcert.scales.scoring import BETAS, score_views
 from splatcert.scales.training_views import TrainingSide
 
 
@@ -86,9 +86,9 @@ def certify_candidates(
     units = {name: _unit(fitted[name], frozen[name], betas.index(beta)) for name in fitted}
     proofs, used_before = {n: f.hash for n, f in frozen.items()}, len(held_out.ledger.entries)
     proof = frozen_family(proofs, units, alone.path)
+    names = alone.calibrating(held_out.with_photo)
 
     # Phase 4: the next line opens the calibration labels, once for all candidates.
-    names = alone.calibrating(held_out.with_photo)
     labelled = held_out.reveal("calibration", names, by="certify")
     for one in candidates.values():
         refuse_known_photos(one.scale, one.capture.scene, labelled)
@@ -112,18 +112,16 @@ def certify_candidates(
     entries = held_out.ledger.entries
     members = {}
     for name, one in candidates.items():
-        labels = LabelRecord(frozen=proofs[name], handed_out_before=used_before, ledger=entries)
-        promised = PromiseRecord(kind="family", path=alone.path, family=families[name])
-        members[name] = issue_certificate(
-            one.capture,
-            config,
-            sides[name],
-            fitted[name],
-            frozen[name],
-            (labels, history),
-            scored[name],
-            promised,
-            families[name].own.threshold,
+        found = Calibration(
+            levels=(alpha, beta),
+            promise=PromiseRecord(kind="family", path=alone.path, family=families[name]),
+            q=families[name].own.threshold,
+            views=scored[name],
+            labels=LabelRecord(frozen=proofs[name], handed_out_before=used_before, ledger=entries),
+            history=history,
+        )
+        members[name] = issued(
+            found, config, one.capture.record(), sides[name], fitted[name], frozen[name]
         )
     return Family(members)
 

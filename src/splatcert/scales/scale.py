@@ -21,12 +21,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from splatcert.camera import Camera, camera_hash
-from splatcert.certificate.content.record import Center, Holes, ScaleRecord
+from splatcert.certificate.certificate import Certificate
+from splatcert.certificate.content.record import Center, Holes, ScaleRecord, SceneRecord
 from splatcert.certificate.content.view_records import QueryRecord, TrainingRecord
 from splatcert.certificate.hashes import freeze_hash, map_hash
+from splatcert.certificate.issue import Calibration, issue
+from splatcert.config import CertifyConfig
 from splatcert.difficulty.factor import LAMBDA_GRID
 from splatcert.field.fit import FieldFit
 from splatcert.field.fitted_scene import FittedScene, Query
+from splatcert.field.store import arrays_of, field_record
 from splatcert.progress import Progress, quiet
 from splatcert.raster.abreast import Result, abreast
 from splatcert.raster.render import Backend
@@ -226,15 +230,30 @@ class FrozenScale:
         )
 
 
-def require_frozen(scaled: ScaledView, frozen: QueryRecord) -> ScaledView:
-    """Return the view if its scale is the one that was frozen.
-
-    Maps of a whole batch would not fit into memory, so a view is rendered again for its
-    score. The renderer is deterministic; a difference is a bug.
-    """
-    if (map_hash(scaled.field), scaled.factor) != (frozen.field, frozen.factor):
-        raise RuntimeError(f"the scale of view {frozen.name!r} has changed since it was frozen")
-    return scaled
+def issued(
+    found: Calibration,
+    config: CertifyConfig,
+    scene: SceneRecord,
+    side: TrainingSide,
+    fitted: FittedScale,
+    frozen: FrozenScale,
+) -> Certificate:
+    """The certificate that follows from the results of the phases."""
+    unit = getattr(frozen.scale, "unit", "deployed")
+    record, views = issue(
+        found,
+        replace(config, background=side.background, unit=unit),
+        betas=side.betas,
+        scene=scene,
+        model=side.model,
+        renderer=side.renderer,
+        field=field_record(fitted.fit),
+        scale=frozen.record(),
+        center=frozen.scale.center,
+        training=fitted.training,
+        queries=frozen.queries.values(),
+    )
+    return Certificate(record, arrays_of(fitted.fit), views, frozen)
 
 
 def _kept(query: Query) -> tuple[Query, str]:

@@ -26,7 +26,6 @@ CONSTANT = ("f_dc_0", "f_dc_1", "f_dc_2")
 SCALE = ("scale_0", "scale_1", "scale_2")
 ROTATION = ("rot_0", "rot_1", "rot_2", "rot_3")
 REQUIRED = (*CENTRE, *CONSTANT, "opacity", *SCALE, *ROTATION)
-MAX_COEFFICIENTS = (MAX_SH_DEGREE + 1) ** 2
 
 PLY_TYPES = {
     torch.float32: "float",

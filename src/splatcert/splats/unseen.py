@@ -48,7 +48,7 @@ def split_unseen(
         by = "user"
     elif asked != "auto":
         seen = account.seen or photographs.scene(told).training.names
-        _refuse_trained_on(scene, seen, saw_all=told is None)
+        refuse_trained_on(scene, seen, saw_all=told is None)
     for use in account.labels:
         scene.held_out.ledger.record(use.purpose, use.by, use.views)
     return scene, by
@@ -65,7 +65,7 @@ def _split_registered(
             "  Omit --holdout, or pass the capture that they were added to."
         )
     scene = photographs.scene("auto")
-    _refuse_trained_on(scene, account.seen or ())
+    refuse_trained_on(scene, account.seen or ())
     for use in account.labels:
         if used := tuple(name for name in use.views if name in scene.held_out.names):
             scene.held_out.ledger.record(use.purpose, use.by, used)
@@ -81,7 +81,7 @@ def _names_photos(asked: Holdout) -> bool:
     return isinstance(asked, (tuple, os.PathLike))
 
 
-def _refuse_trained_on(scene: Scene, seen: Sequence[str], *, saw_all: bool = False) -> None:
+def refuse_trained_on(scene: Scene, seen: Sequence[str], *, saw_all: bool = False) -> None:
     """Refuse held-out photos that the model was trained on."""
     both = sorted(set(scene.held_out.names) & set(seen))
     if not both:
