@@ -87,8 +87,8 @@ def refuse_unfit_views(scene: Scene) -> None:
         raise HeldOutError(
             f"no photo of {scene.path} is held out, so nothing can calibrate. On photos that the\n"
             "  model was trained on, its errors are too small. Keep some photos out of training\n"
-            "  (--holdout 8 in splatcert train, then the same here), or photograph a few new\n"
-            "  views, register them with the others, and name them in a file: --holdout FILE."
+            "  (--holdout 8 in splatcert train, then the same here), or take 12 to 20 new ones:\n"
+            "  splatcert register DATA NEW_PHOTOS -o DATA2, then certify with DATA2."
         )
     if len(held_out.with_photo) < FEWEST_HELD_OUT:
         raise HeldOutError(

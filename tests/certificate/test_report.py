@@ -164,7 +164,7 @@ def test_an_unfair_hold_out_is_attention_and_a_fair_one_no_approval(
     ("p_value", "mark", "row", "said"),
     [
         (0.001, "neutral", "Notes", "as expected of photos it has not seen (p = 0.001)"),
-        (0.4, "attention", "Unseen", "look trained on"),
+        (0.4, "attention", "Unseen", "may have been trained on"),
     ],
 )
 def test_photos_that_look_trained_on_are_attention(certificate, p_value, mark, row, said):

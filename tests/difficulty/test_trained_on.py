@@ -72,7 +72,7 @@ def test_the_words_name_the_p_value_and_what_follows():
     residuals[:HELD_OUT] *= 2
     unseen = compare_residuals(cameras, residuals, HELD_OUT)
     assert seen is not None and unseen is not None
-    assert seen.flagged and "look trained on" in seen.words and "too narrow" in seen.words
+    assert seen.flagged and "may have been trained on" in seen.words and "too narrow" in seen.words
     assert not unseen.flagged and "as expected of photos it has not seen" in unseen.words
     assert f"p = {unseen.p_value:.2g}" in unseen.words
     assert unseen.facts()["flagged"] is False

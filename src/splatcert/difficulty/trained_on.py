@@ -71,8 +71,8 @@ class TrainedOnCheck:
         """What the test found, in words."""
         if self.flagged:
             return (
-                "Calibration photos look trained on: the model fits them as well as other photos "
-                f"from similar poses (p = {self.p_value:.2g})."
+                "The calibration photos may have been trained on: the model fits them as well as "
+                f"other photos from similar poses (p = {self.p_value:.2g})."
             )
         return (
             "The model fits calibration photos worse than other photos from similar poses, as "

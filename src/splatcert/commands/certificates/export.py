@@ -153,8 +153,10 @@ class Export:
             print(json.dumps(content, indent=2))
             return
         say("Model", f"{count:,} Gaussians of {certificate.record.scene.name}")
-        added = "without columns" if self.format == "spz" else f"with {', '.join(STORED)} added"
-        say("Columns", f"{self.output}/{self._file(SUPPORT)}, {added}")
+        added = f"with {', '.join(STORED)} added"
+        if self.format == "spz":
+            added = "unchanged: spz has no room for columns (use --format ply or glb)"
+        say("Splats", f"{self.output}/{self._file(SUPPORT)}, {added}")
         say("Medians", ", ".join(f"{name} {value:.4g}" for name, value in medians.items()))
         say(
             "Colours",

@@ -149,7 +149,7 @@ class Verify:
     def _verdict(self, found: Verification) -> str:
         count = len(found.checks) - len(found.unchecked)
         warned = {one.name.rpartition(": ")[2] for one in found.warnings}
-        looks = "the calibration photos look trained on (see unseen photos)" * (
+        looks = "the calibration photos may have been trained on (see unseen photos)" * (
             "unseen photos" in warned
         )
         if self.data is None:

@@ -39,7 +39,7 @@ def evenness_words(certificate: Certificate) -> str:
     return (
         f"Coverage may differ between regions of this capture (p = {test.p_value:.2g}): views "
         f"around {hard.around} needed {width_in_words(hard.needed)}, views around {easy.around} "
-        f"{width_in_words(easy.needed)}. The report lists all {len(regions)} regions."
+        f"{width_in_words(easy.needed)}. The report lists the {len(regions)} regions."
     )
 
 

@@ -101,7 +101,7 @@ def looks_trained_on_found(certificate: Certificate) -> tuple[Condition, ...]:
     return (
         Condition(
             mark="attention" if test.flagged else "neutral",
-            title="The calibration photos look trained on"
+            title="The calibration photos may have been trained on"
             if test.flagged
             else "The calibration photos do not look trained on",
             words=f"{test.words} The test compares the residuals of "
