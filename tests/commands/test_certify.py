@@ -488,8 +488,10 @@ def test_a_report_finds_its_model_and_capture(place, made, tmp_path, capsys):
         assert f"splatcert verify {folder}" in page
 
 
-def test_a_report_lies_beside_its_certificate(made, tmp_path, capsys):
-    folder = shutil.copytree(made, tmp_path / "cert")
+def test_a_report_lies_in_the_folder_of_a_certificate_made_here(place, tmp_path, capsys):
+    folder = tmp_path / "cert"
+    assert certify(place, folder, *EVERY_THIRD) == 0
+    capsys.readouterr()
     assert report(folder, "--alone", "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert told["path"] == str(folder / "report.html")

@@ -105,10 +105,11 @@ def test_the_command_compares_two_folders(good, poor, tmp_path, capsys):
     good.save(tmp_path / "a.cert")
     poor.save(tmp_path / "b.cert")
     pair = [str(tmp_path / "a.cert"), str(tmp_path / "b.cert")]
-    assert cli.main(["report", *pair, "--json"]) == 0
+    page = tmp_path / "b.cert/comparison.html"
+    assert cli.main(["report", *pair, "--json", "-o", str(page)]) == 0
     known = json.loads(capsys.readouterr().out)
     assert (known["photographs"], known["worse"]) == (12, 12)
-    assert (tmp_path / "b.cert/comparison.html").is_file()
+    assert page.is_file()
     assert cli.main(["verify", pair[1]]) == 0  # the page does not disturb the certificate
     capsys.readouterr()
 

@@ -41,10 +41,22 @@ def victim(tmp_path) -> Path:
 @pytest.mark.parametrize("name", [".report.html.part", "report.html"])
 def test_a_report_writes_through_no_link_in_the_certificate(valid, victim, name):
     (valid / "cert" / name).symlink_to(victim)
-    assert main(["report", str(valid / "cert"), "--alone"]) == 0
-    assert victim.read_text() == PRECIOUS
     page = valid / "cert/report.html"
+    assert main(["report", str(valid / "cert"), "--alone", "-o", str(page)]) == 0
+    assert victim.read_text() == PRECIOUS
     assert page.is_file() and not page.is_symlink()
+
+
+def test_a_report_on_a_strangers_certificate_leaves_its_folder_as_it_was(valid, capsys):
+    """The ledger of this computer does not list it."""
+    before = sorted((valid / "cert").iterdir())
+    assert main(["report", str(valid / "cert"), "--alone"]) == 0
+    assert sorted((valid / "cert").iterdir()) == before
+    assert (valid / "cert-report.html").is_file()
+    assert "cert-report.html" in capsys.readouterr().out
+    assert main(["report", *2 * [str(valid / "cert")], "--alone"]) == 0
+    assert sorted((valid / "cert").iterdir()) == before
+    assert (valid / "cert-comparison.html").is_file()
 
 
 def test_a_link_as_lock_is_refused_and_its_target_kept(valid, victim, tmp_path, capsys):

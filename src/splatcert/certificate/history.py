@@ -134,15 +134,29 @@ def _shared(photos: frozenset[str], others: list[Calibration]) -> PhotoHistory:
 
 def other_certificates(record: Record) -> PhotoHistory | None:
     """What this computer's ledger lists beside this certificate; None if it cannot be read."""
-    photos = _marks(view.file for view in record.calibration)
-    levels = record.guarantee.alpha, record.guarantee.beta
-    scales = scales_identity(record.model, record.renderer, record.labels.frozen, record.promise)
-    identity = _identity(scales, levels, photos)
+    identity, photos = _entry_of(record)
     try:
         listed = [one for one in _read(history_file()) if one.identity != identity]
     except (OSError, RuntimeError):
         return None
     return _shared(photos, listed)
+
+
+def was_made_here(record: Record) -> bool:
+    """Whether this computer's ledger lists the certificate; False if it cannot be read."""
+    identity, _ = _entry_of(record)
+    try:
+        return any(one.identity == identity for one in _read(history_file()))
+    except (OSError, RuntimeError):
+        return False
+
+
+def _entry_of(record: Record) -> tuple[str, frozenset[str]]:
+    """Identity and photographs under which the ledger lists a certificate."""
+    photos = _marks(view.file for view in record.calibration)
+    levels = record.guarantee.alpha, record.guarantee.beta
+    scales = scales_identity(record.model, record.renderer, record.labels.frozen, record.promise)
+    return _identity(scales, levels, photos), photos
 
 
 def history_words(record: Record) -> str:

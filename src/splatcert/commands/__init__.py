@@ -127,7 +127,7 @@ class CertificateOptions:
     model: Annotated[Path | None, unset("MODEL")] = None
     """Path to the certified model, if it has moved."""
     data: Annotated[Path | None, unset("DATA")] = None
-    """Path to the capture, if it has moved. Places a model in its trainer's own frame."""
+    """Path to the capture, if it has moved. It also places a model that its trainer moved."""
     member: Annotated[str | None, MEMBER_OPTION] = None
     threads: int = 0
     """Threads of the cpu renderer; 0 means all cores. Does not affect the results."""

@@ -105,14 +105,15 @@ class Demo:
         say("In words", meaning(certificate))
         say("Picture", f"{sheet}: renders beside their half-widths")
         inputs = CertificateOptions(model=run, data=photos, threads=self.engine.threads)
-        Report(certificate=certified, inputs=inputs).run()
+        page = certified / "report.html"
+        Report(certificate=certified, output=page, inputs=inputs).run()
         say("Splats", f"{run}/splats.ply, which opens in any splat viewer")
         say("Certificate", f"{certified}: try splatcert verify and splatcert view")
         say("Next", "use your own photographs: splatcert train, splatcert certify")
         return {
             "certificate": facts(certificate, certified),
             "picture": str(sheet),
-            "report": str(certified / "report.html"),
+            "report": str(page),
         }
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from dataclasses import field as setting
 from pathlib import Path
@@ -20,6 +21,7 @@ from splatcert.progress import Progress
 
 if TYPE_CHECKING:
     from splatcert.certificate.certificate import Certificate
+    from splatcert.certificate.content.record import Record
     from splatcert.report.content import NextPhotos
     from splatcert.scene.scene import Scene
     from splatcert.splats.gaussians import Splats
@@ -46,7 +48,8 @@ class Report:
     ] = None
     """Second certificate, to compare the first with."""
     output: Annotated[Path | None, unset("FILE", "-o")] = None
-    """File to write. Default: report.html in its folder, or comparison.html in the second one's."""
+    """File to write. Default: report.html, or comparison.html, in the (second) certificate's folder
+    if it was made on this computer; otherwise beside the folder, which stays as it was."""
     other_model: Annotated[Path | None, unset("MODEL")] = None
     """Path to the model of the second certificate, if it has moved."""
     alone: bool = False
@@ -95,7 +98,7 @@ class Report:
             scene = load_certified_scene(record, data, self.images)
         if model is not None:
             splats = load_certified_splats(record, model, scene)
-        output = folder / "report.html" if self.output is None else self.output
+        output = self.output or place_of_page(self.certificate, folder, record, "report.html")
         with stages() as on, catch_warnings():
             simplefilter("ignore", CalibrationTooSmall)  # the page says so
             write_report(
@@ -135,7 +138,8 @@ class Report:
             folders.append(folder)
             certificates.append(certificate)
             scenes.append(scene)
-        output = folders[1] / "comparison.html" if self.output is None else self.output
+        record = certificates[1].record
+        output = self.output or place_of_page(other, folders[1], record, "comparison.html")
         with stages() as on:
             found = compare(
                 (certificates[0], certificates[1]),
@@ -205,3 +209,18 @@ class Report:
             x, y, z = one.camera.centre.tolist()
             photos.append(NextPhoto(one.cells(), (x, y, z)))
         return NextPhotos(COLUMNS, tuple(photos))
+
+
+def place_of_page(given: Path, folder: Path, record: Record, name: str) -> Path:
+    """In the folder of a certificate made on this computer; beside a stranger's.
+
+    `given` is what the user named: the certificate, or the family that `folder` is a member of.
+    """
+    from splatcert.certificate.family import is_family
+    from splatcert.certificate.history import was_made_here
+
+    if was_made_here(record):
+        return folder / name
+    around = Path(os.path.abspath(given if is_family(given) else folder))
+    names = dict.fromkeys((around.name, Path(os.path.abspath(folder)).name))
+    return around.parent / f"{'-'.join(names)}-{name}"
