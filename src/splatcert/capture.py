@@ -157,7 +157,8 @@ def open_capture(
 
     Args:
         data: Folder of photographs and poses, as `load_scene` reads it.
-        model: Run of `splatcert train`, PLY file, Inria folder, gsplat or nerfstudio run.
+        model: Run of `splatcert train`, PLY, SPZ, SPLAT, SOG or GLB file, Inria folder, gsplat or
+            nerfstudio run.
         holdout: Photos to calibrate on, as in `load_scene`. "auto": those the model's run kept
             out; where it does not say, the capture's own split, or every 8th photo.
         images: Folder of photographs, such as `images_4`.

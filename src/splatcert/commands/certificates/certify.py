@@ -31,8 +31,8 @@ Colour = tuple[float, float, float]
 SCALES = ("paper", "guided", "constant")
 
 MODELS = (
-    "Model: run of splatcert train, PLY file, Inria folder, gsplat .pt or nerfstudio .ckpt. "
-    "Several models get one promise, so that any of them may be chosen afterwards."
+    "Model: run of splatcert train; PLY, SPZ, SPLAT, SOG or GLB file; Inria folder; gsplat .pt or "
+    "nerfstudio .ckpt. Several models get one promise, so that any may be chosen afterwards."
 )
 MODELS_OPTION: Any = tyro.conf.arg(metavar="MODEL...", help=MODELS, help_behavior_hint="(required)")
 SCALE = (

@@ -41,7 +41,7 @@ class Render:
     interrupted: ClassVar[str] = "Finished frames are kept. Run the same command again to resume."
 
     path: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="CERT|MODEL")]
-    """Certificate, or model: PLY file, Inria folder, gsplat .pt or nerfstudio .ckpt."""
+    """Certificate, or model in any form that certify takes."""
     output: Annotated[Path, tyro.conf.arg(aliases=["-o"], metavar="DIR")]
     """Folder to write the pictures to."""
     cameras: Annotated[str, tyro.conf.arg(metavar="WHICH|FILE")] = "held-out"
