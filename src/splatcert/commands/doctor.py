@@ -17,7 +17,7 @@ class Doctor:
 
     Compares pictures, residual fields and transposes with a float64 reference on built-in
     scenes. Exit code 0 if all back ends that run here agree, 1 if one does not. Takes less than
-    a minute and writes nothing.
+    a minute if nothing else runs, and writes nothing.
     """
 
     json: bool = False

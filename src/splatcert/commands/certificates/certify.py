@@ -54,7 +54,7 @@ class Certify:
     """
 
     interrupted: ClassVar[str] = (
-        "A fitted residual field is kept. Run the same command again to resume."
+        "A residual field, once fitted, is kept. Run the same command again to resume."
     )
 
     data: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")]

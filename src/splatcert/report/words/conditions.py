@@ -28,7 +28,11 @@ from splatcert.strangeness.measures import COMPONENTS
 UNLUCKY = 0.1
 """Share of draws of calibration views that give less than the coverage named."""
 HELD_OUT_BY: dict[UnseenBy, tuple[Mark, str]] = {
-    "model": ("ok", "The model's own run or settings name the photos it was trained on."),
+    "model": (
+        "ok",
+        "The model's own run or settings name the photos it was trained on; the calibration photos "
+        "are not among them.",
+    ),
     "user": (
         "yours",
         "The person who certified said which photos the model has not seen; the model file "
@@ -104,9 +108,9 @@ def _unseen(certificate: Certificate) -> Condition:
     split = certificate.record.scene.split
     return Condition(
         mark=mark,
-        title="Was the model trained on the calibration photos?"
-        if mark == "attention"
-        else "The model was not trained on the calibration photos",
+        title="The model's run keeps the calibration photos out of training"
+        if mark == "ok"
+        else "Was the model trained on the calibration photos?",
         words=f"{words} Split: {split}.",
     )
 
