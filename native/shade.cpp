@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Colours of the drawn Gaussians towards the camera: max(0, SH(d) + 0.5), and the adjoint.
 // One vector holds the same quantity of several Gaussians.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <type_traits>
 
 #include "harmonics.hpp"
 #include "partials.hpp"
+#include "transpose.hpp"
 
 namespace splat {
 namespace SPLAT_ISA {
@@ -40,25 +42,48 @@ struct Directions {
     }
 };
 
-// Columns of a table's rows as vectors over the group, and back.
+// What becomes of a float, or of a vector of them, that is written over another.
+struct Set {
+    static void put(float& out, float value) { out = value; }
+    static void put(float* out, Vec value) { value.store(out); }
+};
+struct Add {
+    static void put(float& out, float value) { out += value; }
+    static void put(float* out, Vec value) { (Vec::load(out) + value).store(out); }
+};
+
+// Columns of a table's rows as vectors over the group, and back. As many columns as a vector has
+// lanes are transposed together, where that is fast; the others are moved one by one.
 inline void read_rows(const float* table, std::size_t stride, int columns, const Group& g,
                       Vec* out) {
+    const int whole = transposes ? columns / group * group : 0;
+    for (int c = 0; c < whole; c += group) {
+        for (int k = 0; k < group; ++k) out[c + k] = Vec::load(table + g.index[k] * stride + c);
+        transpose(out + c);
+    }
     alignas(64) float block[3 * max_bases][group];
     for (int k = 0; k < group; ++k) {
         const float* row = table + g.index[k] * stride;
-        for (int c = 0; c < columns; ++c) block[c][k] = row[c];
+        for (int c = whole; c < columns; ++c) block[c - whole][k] = row[c];
     }
-    for (int c = 0; c < columns; ++c) out[c] = Vec::load(block[c]);
+    for (int c = whole; c < columns; ++c) out[c] = Vec::load(block[c - whole]);
 }
 
-template <class Put>
-inline void write_rows(const Vec* in, std::size_t stride, int columns, const Group& g, float* table,
-                       Put&& put) {
+template <class How>
+inline void write_rows(const Vec* in, std::size_t stride, int columns, const Group& g,
+                       float* table) {
+    const int whole = transposes ? columns / group * group : 0;
+    for (int c = 0; c < whole; c += group) {
+        Vec rows[group];
+        std::copy_n(in + c, group, rows);
+        transpose(rows);
+        for (int k = 0; k < g.count; ++k) How::put(table + g.index[k] * stride + c, rows[k]);
+    }
     alignas(64) float block[3 * max_bases][group];
-    for (int c = 0; c < columns; ++c) in[c].store(block[c]);
+    for (int c = whole; c < columns; ++c) in[c].store(block[c - whole]);
     for (int k = 0; k < g.count; ++k) {
         float* row = table + g.index[k] * stride;
-        for (int c = 0; c < columns; ++c) put(row[c], block[c][k]);
+        for (int c = whole; c < columns; ++c) How::put(row[c], block[c - whole][k]);
     }
 }
 
@@ -103,9 +128,6 @@ inline void raw_colours(const Vec* basis, const Vec* coefficients, Vec rgb[3]) {
         for (int c = 0; c < 3; ++c) rgb[c] = fma(basis[k], coefficients[3 * k + c], rgb[c]);
 }
 
-constexpr auto set_value = [](float& out, float value) { out = value; };
-constexpr auto add_value = [](float& out, float value) { out += value; };
-
 // put(group, rgb) for all drawn Gaussians.
 template <int Active, class Put>
 void for_colours(const View& view, const float* means, const float* sh, int bases, Put&& put) {
@@ -129,7 +151,7 @@ void shade(const View& view, const float* means, const float* sh, int bases, int
     zero_undrawn(view, colours, 3);
     with_bases(active, [&](auto number) {
         for_colours<number>(view, means, sh, bases, [&](const Group& g, const Vec* rgb) {
-            write_rows(rgb, 3, 3, g, colours, set_value);
+            write_rows<Set>(rgb, 3, 3, g, colours);
         });
     });
 }
@@ -187,11 +209,11 @@ void shade_backward(const View& view, const float* means, const float* sh, int b
             for (int k = 0; k < Active; ++k)
                 for (int c = 0; c < 3; ++c) grads[3 * k + c] = basis[k] * pull[c];
             if (accumulate) {
-                write_rows(mean, 3, 3, g, grad_means, add_value);
-                write_rows(grads, stride, 3 * Active, g, grad_sh, add_value);
+                write_rows<Add>(mean, 3, 3, g, grad_means);
+                write_rows<Add>(grads, stride, 3 * Active, g, grad_sh);
             } else {
-                write_rows(mean, 3, 3, g, grad_means, set_value);
-                write_rows(grads, stride, 3 * Active, g, grad_sh, set_value);
+                write_rows<Set>(mean, 3, 3, g, grad_means);
+                write_rows<Set>(grads, stride, 3 * Active, g, grad_sh);
                 for (int k = 0; k < g.count; ++k)
                     std::memset(grad_sh + g.index[k] * stride + 3 * Active, 0,
                                 (stride - 3 * Active) * sizeof(float));

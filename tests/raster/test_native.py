@@ -141,6 +141,27 @@ def test_every_instruction_set_agrees_with_the_reference(isa, antialiased, chose
         assert_same_gradient(getattr(ours, name).grad, getattr(theirs, name).grad, name)
 
 
+@pytest.mark.parametrize("isa", [name for name in native.available_isas() if name != "scalar"])
+@pytest.mark.parametrize("degree", range(5))
+def test_gradients_of_harmonics_are_added_to_those_of_drawn_rows_alone(isa, degree, chosen_isa):
+    chosen_isa(isa)
+    splats, camera = make_scene(11, 77, (61, 45), 4)
+    geometry = (splats.means, splats.quats, splats.log_scales, splats.logit_opacities)
+    view = native.prepare(*geometry, camera)
+    pull = torch.randn(len(splats), 3)
+    fresh, added = torch.full_like(splats.sh, 7.0), torch.rand_like(splats.sh)
+    means = torch.zeros_like(splats.means)
+    before = added.clone()
+    view.shade_backward(splats.means, splats.sh, degree, pull, False, means.clone(), fresh)
+    view.shade_backward(splats.means, splats.sh, degree, pull, True, means, added)
+    undrawn = torch.ones(len(splats), dtype=torch.bool)
+    undrawn[torch.from_numpy(view.drawn())] = False
+    assert undrawn.any() and not undrawn.all()
+    assert not fresh[undrawn].any() and not fresh[:, (degree + 1) ** 2 :].any()
+    assert fresh[~undrawn, : (degree + 1) ** 2].any(dim=2).all(dim=1).any()
+    assert torch.equal(added, before + fresh)
+
+
 @fast_views
 def test_scatter_is_the_adjoint_of_composite_on_200_random_scenes(kind):
     for seed in range(200):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fused loss against scikit-image, plain torch and finite differences."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +11,9 @@ from torch.nn.functional import conv2d
 
 from splatcert import _native
 from splatcert.raster import native
-from splatcert.training.losses import _bytes, _floats, psnr, ssim
+from splatcert.scene.roles import EvaluationView
+from splatcert.training.losses import _bytes, _floats, measure, psnr, ssim
+from splatcert_bench.synthetic.scenes import made_cameras, made_splats
 
 
 class _Photometric(torch.autograd.Function):
@@ -146,6 +150,21 @@ def test_loss_has_the_same_bits_for_any_number_of_threads(threads):
         results.append((loss.detach().clone(), x.grad))
     assert all(torch.equal(loss, results[0][0]) for loss, _ in results)
     assert all(torch.equal(grad, results[0][1]) for _, grad in results)
+
+
+def test_metrics_have_the_same_bits_for_any_number_of_torch_threads():
+    splats, camera = made_splats(300), made_cameras(1, 331, 277)[0]
+    photo, _ = smooth_pair(camera.height, camera.width)
+    source = SimpleNamespace(has_mask=False, image=lambda: photo)
+    before, found = torch.get_num_threads(), []
+    try:
+        for count in (1, 2, 3):
+            torch.set_num_threads(count)
+            found += measure(splats, [EvaluationView("a", camera, source)])  # type: ignore[arg-type]
+            assert torch.get_num_threads() == count
+    finally:
+        torch.set_num_threads(before)
+    assert found[0] == found[1] == found[2]
 
 
 @pytest.mark.parametrize("size", [(10, 40), (20, 20)])

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from splatcert import _native
 from splatcert.errors import InputError
+from splatcert.raster.abreast import one_torch_thread
 from splatcert.raster.render import Backend, render
 from splatcert.scene.roles import LabelledView
 from splatcert.splats.gaussians import Splats
@@ -104,16 +105,14 @@ def measure(
     distance = _lpips()
     result = []
     for view in views:
-        with torch.no_grad():
+        # Several threads of torch would spend far longer waiting for each other than working.
+        with one_torch_thread(), torch.no_grad():
             picture = render(splats, view.camera, background=background, backend=backend)
-        image, target = picture.rgb.clamp(0, 1).cpu(), view.image()
-        mask = view.mask() if view.has_mask else None
+            image, target = picture.rgb.clamp(0, 1).cpu(), view.image()
+            mask = view.mask() if view.has_mask else None
+            near = psnr(image, target, mask=mask), ssim(image, target, mask=mask)
         far = None if distance is None else distance(image, target)
-        result.append(
-            ViewMetrics(
-                view.name, psnr(image, target, mask=mask), ssim(image, target, mask=mask), far
-            )
-        )
+        result.append(ViewMetrics(view.name, *near, far))
     return result
 
 

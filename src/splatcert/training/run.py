@@ -25,6 +25,7 @@ from safetensors import SafetensorError, safe_open
 from splatcert import __version__
 from splatcert.config import TrainConfig
 from splatcert.errors import InputError
+from splatcert.raster.abreast import one_torch_thread
 from splatcert.scene.scene import Scene
 from splatcert.splats.files import save_ply
 from splatcert.splats.gaussians import Splats
@@ -197,12 +198,10 @@ class TrainingRun:
         preview_every: int = 0,
     ) -> Splats:
         """Train to the end, with checkpoints; returns the splats and stores them."""
-        trainer = self.resume()
-        started, first = time.perf_counter(), trainer.steps_done
-        threads = torch.get_num_threads()
         # Kernels use all cores themselves; torch's own threads would only compete with them.
-        torch.set_num_threads(1)
-        try:
+        with one_torch_thread():
+            trainer = self.resume()
+            started, first = time.perf_counter(), trainer.steps_done
             while trainer.steps_done < self.config.iterations:
                 progress = trainer.step()
                 if report is not None:
@@ -211,11 +210,9 @@ class TrainingRun:
                     preview(trainer)
                 if progress.step % checkpoint_every == 0 and progress.step < self.config.iterations:
                     self.save_checkpoint(trainer)
-        finally:
-            torch.set_num_threads(threads)
-        splats = trainer.splats()
-        splats.check_finite()
-        save_ply(splats, self.splats_path)
+            splats = trainer.splats()
+            splats.check_finite()
+            save_ply(splats, self.splats_path)
         self._write_record(
             {
                 "splats": file_hash(self.splats_path),

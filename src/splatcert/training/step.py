@@ -47,20 +47,20 @@ def fit_view(
     prepared = native.prepare(means, quats, log_scales, logits, camera, table.antialiased)
     # The background enters by linearity: sum w c + (1 - sum w) b = b + sum w (c - b).
     backdrop = torch.tensor(background) if any(background) else None
-    colours = torch.empty(count, 3)
+    colours = _native.empty([count, 3])
     prepared.shade(means, sh, degree, colours)
     if backdrop is not None:
         colours -= backdrop
-    picture = torch.empty(camera.height, camera.width, 3)
+    picture = _native.empty([camera.height, camera.width, 3])
     prepared.composite(colours, picture)
     shown = picture if backdrop is None else picture + backdrop
 
-    pull = torch.empty_like(shown)
+    pull = _native.empty([camera.height, camera.width, 3])
     flags = None if mask is None else mask.to(torch.uint8).contiguous()
     l1, ssim = _native.loss(shown, target, 1 - ssim_weight, ssim_weight, flags, False, pull)
 
-    grad_colours, means2d = torch.empty(count, 3), torch.empty(count, 2)
-    absolute = torch.empty(count, 2) if stats is not None else None
+    grad_colours, means2d = _native.empty([count, 3]), _native.empty([count, 2])
+    absolute = _native.empty([count, 2]) if stats is not None else None
     prepared.backward(
         means,
         quats,
