@@ -79,29 +79,36 @@ def _order(study: Study) -> tuple[int, str, str]:
     return known, study.family, study.scene
 
 
-def _with_guided(path: Path) -> Study:
+def _with_guided(path: Path, guided: Collection[str] | None) -> Study:
     """A study, with its guided scales if they were scored."""
     beside = path.with_name(f"{path.name.removesuffix('.npz')}.guided.npz")
     study = load_study(path)
-    return replace(study, guided=load_guided(beside)) if beside.is_file() else study
+    wanted = beside.is_file() and (guided is None or study.key in guided)
+    return replace(study, guided=load_guided(beside)) if wanted else study
 
 
-def read_studies(folder: Path, protocol: Protocol, keys: Collection[str]) -> BenchStudies:
+def read_studies(
+    folder: Path,
+    protocol: Protocol,
+    keys: Collection[str],
+    guided: Collection[str] | None = None,
+) -> BenchStudies:
     """Load the studies with these keys, and their ratios and pictures, from a folder.
 
-    Other files in it belong to scenes that the bench no longer lists.
+    Other files in it belong to scenes that the bench no longer lists, and guided scales of other
+    keys than `guided`, if given, to an earlier run.
     """
     listed = tuple(f"{key}." for key in keys)
     every = [path for path in sorted(folder.glob("*.npz")) if path.name.startswith(listed)]
     ratios = [path for path in every if path.name.endswith(".ratios.npz")]
     pictures = [path for path in every if path.name.endswith(".picture.npz")]
-    guided = [path for path in every if path.name.endswith(".guided.npz")]
-    studies = [path for path in every if path not in (*ratios, *pictures, *guided)]
+    beside = (".ratios.npz", ".picture.npz", ".guided.npz")
+    studies = [path for path in every if not path.name.endswith(beside)]
     if not studies:
         raise ArtefactError(f"there is no study in {folder}.\n  Run splatcert bench first.")
     counted = [RatioCounts.load(path) for path in ratios]
     return BenchStudies(
-        studies=tuple(map(_with_guided, studies)),
+        studies=tuple(_with_guided(path, guided) for path in studies),
         ratios={counts.study: counts for counts in counted},
         pictures=tuple(ViewPicture.load(path) for path in pictures),
         protocol=protocol,

@@ -35,6 +35,7 @@ from splatcert_bench.baselines.named import maker_of
 from splatcert_bench.run.entries import ENSEMBLE, FULL_ENSEMBLE, BenchError
 from splatcert_bench.run.layout import Model
 from splatcert_bench.run.settings import at_ridge
+from splatcert_bench.studies.access import save_study_ledger
 from splatcert_bench.studies.batch import (
     FIELD,
     Batch,
@@ -97,15 +98,17 @@ def make_study(model: Model) -> None:
     labelled = scene.held_out.reveal("evaluation", scene.held_out.with_photo, by="bench study")
     facts |= {"labels.before": float(before), "labels.after": float(len(labelled))}
     output_folder(model.raw_study, inside=model.bench.out)
+    output_folder(model.bench.out / "studies")
+    save_study_ledger(scene.held_out.ledger.entries, before, model.study_ledger)
     for batch in batches:
         scored = score_batch(batch, labelled, betas_of(model))
         study = assemble(model, certificate, scored, batch, facts)
         study = replace(study, hashes={**study.hashes, "scales": fixed[batch.centre]})
         save_study(study, model.raw_study / f"{study.key}.npz")
         counts = RatioCounts(study.key, scored.counts, scored.tenths)
-        counts.save(model.raw_study / f"{study.key}.ratios.npz")
+        counts.save(model.bench.out / "studies" / f"{study.key}.ratios.npz")
         if batch is batches[0]:
-            save_pictures(model.raw_study, study, batch, labelled)
+            save_pictures(model.bench.out / "studies", study, batch, labelled)
 
 
 def refuse_few(scene: Scene, model: Model) -> None:
