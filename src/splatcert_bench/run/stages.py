@@ -166,7 +166,7 @@ def measure_deployed(model: Model, pools: Sequence[str]) -> None:
     """Measure the deployed scale of each pool on its maps, to audit the paper's identities."""
     bench, scene = model.bench, model.bench.load(model.scene)
     backend, betas = bench.config.backend, betas_of(model)
-    applied = applied_predictors(model, pools)
+    applied = applied_predictors(model, pools, scene.held_out.with_photo)
     ridges = dict.fromkeys(one.ridge for one in applied.values())
     fields = {ridge: fitted_model(model, scene, ridge)[1].scene for ridge in ridges}
     labelled = scene.held_out.reveal("evaluation", scene.held_out.with_photo, by="bench audit")

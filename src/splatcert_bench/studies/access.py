@@ -15,6 +15,7 @@ from splatcert.scene.roles import LabelLedger
 from splatcert.storage.schema import from_plain, read_json, to_plain
 from splatcert.storage.whole import write_text_whole
 from splatcert_bench.run.layout import Bench, Model
+from splatcert_bench.synthetic.capture import make_capture
 
 Uses = Mapping[str, Sequence[LabelUse]]
 """Label uses by scene."""
@@ -24,6 +25,8 @@ def open_sources(bench: Bench, scene: str, table: SceneViews, views: Views) -> l
     """Enter the views of a source scene that a predictor is about to learn from."""
     names = table.views(views).names
     if views == "held-out":
+        if bench.entry(scene).made is not None and not bench.capture(scene).exists():
+            make_capture(bench, scene)  # an earlier instalment made it, on another machine
         held_out = bench.load(scene).held_out
         held_out.reveal("source", names, by="bench learn")
         return list(held_out.ledger.entries)

@@ -20,7 +20,7 @@ from splatcert.storage.whole import output_folder
 from splatcert_bench.run.layout import Bench, Model
 from splatcert_bench.run.settings import OUT_OF_FOLD, PAPER, ridge_of
 from splatcert_bench.studies.access import access_facts, load_ledger, open_sources, save_ledger
-from splatcert_bench.studies.batch import ENSEMBLE_MEAN, MODEL, queries
+from splatcert_bench.studies.batch import ENSEMBLE_MEAN, MODEL
 from splatcert_bench.studies.study import Prediction
 from splatcert_bench.studies.study_file import load_audit, load_study, save_study
 
@@ -72,9 +72,11 @@ class Applied:
     factors: NDArray[np.float64]
 
 
-def applied_predictors(model: Model, pools: Sequence[str]) -> dict[str, Applied]:
-    """The predictors of these pools on the cameras of a target, from its stored descriptors."""
-    names, found = [view.name for view in queries(model.bench.load(model.scene))], {}
+def applied_predictors(
+    model: Model, pools: Sequence[str], names: Sequence[str]
+) -> dict[str, Applied]:
+    """The predictors of these pools on a target's held-out views, from stored descriptors."""
+    found = {}
     for ridge in model.ridges:
         views = SceneViews.load(model.certificate_at(ridge) / VIEWS)
         rows = views.held_out.descriptors[views.held_out.rows_of(names)]
@@ -91,7 +93,8 @@ def add_predictions(model: Model, pools: Sequence[str], measured: Sequence[str])
 
     Renders nothing. What the job `audit` measured is added for the pools in `measured`.
     """
-    bench, applied = model.bench, applied_predictors(model, pools)
+    bench, names = model.bench, load_study(model.raw_study / f"{model.study_key(MODEL)}.npz").names
+    applied = applied_predictors(model, pools, names)
     audited = load_audit(model.audit) if measured else {}
     unknown = np.empty((0, 0)), np.empty(0)
     predictions = {}
