@@ -23,7 +23,7 @@ from splatcert_bench.run.layout import Bench, Model
 from splatcert_bench.run.settings import FOLD_POOLS, OUT_OF_FOLD, PAPER, at_ridge, ridge_of
 from splatcert_bench.run.stages import measure_deployed, time_model
 from splatcert_bench.studies.batch import ENSEMBLE_MEAN, MODEL
-from splatcert_bench.studies.make_study import PICTURED, make_study
+from splatcert_bench.studies.make_study import make_study, picture_files
 from splatcert_bench.studies.predictions import add_predictions, learn_pool
 from splatcert_bench.studies.study_file import VERSION
 
@@ -72,10 +72,9 @@ def _study_files(model: Model, folder: Path) -> tuple[Path, ...]:
 
 
 def _beside_studies(model: Model) -> tuple[Path, ...]:
-    """Ratios of every study, and three views for figures."""
-    names = [f"{model.study_key(centre)}.ratios.npz" for centre in _centres(model)]
-    names += [f"{model.study_key(MODEL)}.{which}.picture.npz" for which in PICTURED]
-    return tuple(model.bench.out / "studies" / name for name in names)
+    """Ratios of a main model's study, and the views that figures show."""
+    ratios = model.bench.out / "studies" / f"{model.study_key(MODEL)}.ratios.npz"
+    return (ratios, *picture_files(model)) if model.is_main else ()
 
 
 def _study(model: Model) -> Task:

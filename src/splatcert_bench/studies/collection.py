@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from pathlib import Path
+from typing import TypeVar
 
 from splatcert.conformal.splits import calibration_size
 from splatcert.storage.whole import ArtefactError
@@ -19,6 +22,11 @@ MODEL = "model"
 """The centre of the main results: one model's render."""
 FAMILIES = ("Tanks & Temples", "Deep Blending", "Mip-NeRF 360")
 """The paper's families in its order; others come after them."""
+PREFERRED = "playroom"
+"""The scene of the first figure, if it is listed; chosen before any result was seen."""
+SHOWN = 3
+"""Scenes of the second figure."""
+Entry = TypeVar("Entry")
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +83,25 @@ def too_small(study: Study) -> bool:
 
 
 def _order(study: Study) -> tuple[int, str, str]:
-    known = FAMILIES.index(study.family) if study.family in FAMILIES else len(FAMILIES)
-    return known, study.family, study.scene
+    return page_order((study.family, study.scene))
+
+
+def page_order(entry: tuple[str, str]) -> tuple[int, str, str]:
+    """Place of a family and scene on the page."""
+    family, scene = entry
+    return FAMILIES.index(family) if family in FAMILIES else len(FAMILIES), family, scene
+
+
+def spread(
+    entries: Sequence[Entry], count: int, family: Callable[[Entry], str] = itemgetter(0)
+) -> list[Entry]:
+    """Up to `count` entries, from as many families as possible."""
+    seen: Counter[str] = Counter()
+    ranked = []
+    for entry in entries:
+        seen[family(entry)] += 1
+        ranked.append((seen[family(entry)], len(ranked), entry))
+    return [entry for _, _, entry in sorted(ranked, key=lambda one: one[:2])[:count]]
 
 
 def _with_guided(path: Path, guided: Collection[str] | None) -> Study:

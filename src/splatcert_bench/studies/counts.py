@@ -37,18 +37,46 @@ MAX_BYTES = 1 << 31
 Counts = NDArray[np.uint32]
 
 
+CELLS = 10
+"""Leading bits of a fraction that name a cell: too narrow to hold more than one edge."""
+SHIFT = 52 - CELLS
+
+
+def _cell_bins() -> tuple[int, NDArray[np.uint16]]:
+    """The first cell of interest, and the bin of the lower end of each cell from there on."""
+    first = int(EDGES[:1].view(np.int64)[0] >> SHIFT)
+    last = int(EDGES[-2:-1].view(np.int64)[0] >> SHIFT) + 1
+    low = (np.arange(first, last + 1, dtype=np.int64) << SHIFT).view(np.float64)
+    return first, np.searchsorted(EDGES, low, side="left").astype(np.uint16)
+
+
+FIRST_CELL, CELL_BINS = _cell_bins()
+
+
+def bins_of(ratios: ArrayLike) -> NDArray[np.intp]:
+    """The bin of each ratio, the first whose edge is not below it; ratios are not negative.
+
+    Bits of positive numbers are in the order of the numbers. So the leading bits name a cell, its
+    lower end has a known bin, and one comparison decides between that and the next.
+    """
+    values = np.ascontiguousarray(ratios, dtype=np.float64).ravel() + 0.0  # no negative zero
+    cells = (values.view(np.int64) >> SHIFT) - FIRST_CELL
+    bins = CELL_BINS[np.clip(cells, 0, len(CELL_BINS) - 1)].astype(np.intp)
+    bins += values > EDGES[bins]
+    bins[cells < 0] = 0
+    return bins
+
+
 def count_ratios(ratios: ArrayLike) -> Counts:
     """Pixels of one view in each bin, [BINS]."""
-    bins = np.searchsorted(EDGES, np.asarray(ratios, dtype=np.float64).ravel(), side="left")
-    return np.bincount(bins, minlength=BINS).astype(np.uint32)
+    return np.bincount(bins_of(ratios), minlength=BINS).astype(np.uint32)
 
 
 def count_tenths(ratios: ArrayLike, tenths: NDArray[np.intp]) -> Counts:
     """Pixels of one view in each tenth and coarser bin, [10, coarser bins]."""
-    bins = np.searchsorted(TENTH_EDGES, np.asarray(ratios, dtype=np.float64), side="left")
     size = len(TENTH_EDGES)
-    counts = np.bincount(tenths * size + bins, minlength=TENTHS * size)
-    return counts.reshape(TENTHS, size).astype(np.uint32)
+    places = tenths * size + (bins_of(ratios) + COARSER - 1) // COARSER
+    return np.bincount(places, minlength=TENTHS * size).reshape(TENTHS, size).astype(np.uint32)
 
 
 @dataclass(frozen=True, eq=False)
