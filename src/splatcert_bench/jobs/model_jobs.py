@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from splatcert.certificate.store import FIELD, MAIN, VIEWS
 from splatcert.storage.schema import to_plain
@@ -116,7 +116,15 @@ def members(bench: Bench, scene: str) -> list[Task]:
     return [*tasks, _fold_targets(bench, scene)] if folds else tasks
 
 
-def _run_files(run: Path) -> dict[str, tuple[Path, ...]]:
+class RunFiles(TypedDict):
+    """The outputs of a training, by what becomes of them."""
+
+    outputs: tuple[Path, ...]
+    bulky: tuple[Path, ...]
+    dated: tuple[Path, ...]
+
+
+def _run_files(run: Path) -> RunFiles:
     """A model, which is not kept, and the record of its training, which has its times."""
     splats, record = run / "splats.ply", run / "train.json"
     return {"outputs": (splats, record), "bulky": (splats,), "dated": (record,)}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -51,7 +52,7 @@ class Errors:
     @cached_property
     def spread(self) -> float:
         """Sum of the squared centred ranks."""
-        return self.ranks @ self.ranks
+        return float(self.ranks @ self.ranks)
 
 
 def rank_by(errors: Errors, uncertainty: NDArray[np.floating]) -> tuple[float, float]:
@@ -84,7 +85,7 @@ def _ause(errors: Errors, order: NDArray[np.intp]) -> float:
     return float(((gap[1:] + gap[:-1]) / 2 * np.diff(removed)).sum())
 
 
-def ascending(values: NDArray[np.generic]) -> NDArray[np.intp]:
+def ascending(values: NDArray[Any]) -> NDArray[np.intp]:
     """The order of the values; equal ones stay in the order they came in.
 
     Positive single-precision numbers are sorted as integers made of bits and place, five times as
@@ -97,7 +98,7 @@ def ascending(values: NDArray[np.generic]) -> NDArray[np.intp]:
     return keys & 0xFFFFFFFF
 
 
-def _ranks(values: NDArray[np.generic], order: NDArray[np.intp]) -> Array:
+def _ranks(values: NDArray[Any], order: NDArray[np.intp]) -> Array:
     """Ranks from 1 of values in this order; equal values share the mean of theirs."""
     sorted_values = values[order]
     group = np.cumsum(np.append(False, sorted_values[1:] != sorted_values[:-1]))

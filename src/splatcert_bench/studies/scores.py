@@ -156,6 +156,8 @@ class _Flat:
 
     betas: Sequence[Fraction]
     ranks: Sequence[int]
+    ratios: Array
+    """The residuals themselves."""
     scores: Array
     counts: NDArray[np.uint32]
     tenths: NDArray[np.uint32]
@@ -167,6 +169,7 @@ class _Flat:
         return cls(
             betas=betas,
             ranks=ranks,
+            ratios=residual,
             scores=order_statistics(residual, ranks),
             counts=count_ratios(residual),
             tenths=count_tenths(residual, np.zeros(residual.size, dtype=np.intp)),
@@ -215,17 +218,18 @@ class _Table:
         raw = shown.maps[self.name.removesuffix(PER_VIEW)]
         own = shown.means[self.name.removesuffix(PER_VIEW)] if per_view else unit
         plain, residual = label.counted(raw.numpy()), label.errors.values
-        self._store(row, 0, flat.scores, flat.counts, flat.tenths)
-        for at, weight in enumerate(LAMBDA_GRID[1:], start=1):
-            maps = label.under(shrink(raw, own, weight).numpy())
-            ratios = maps.ratios()
-            self._store(
-                row,
-                at,
-                order_statistics(ratios, flat.ranks),
-                count_ratios(ratios) if self.counts.size else None,
-                count_tenths(ratios, tenths_of(maps.scale)) if self.tenths.size else None,
-            )
+        for at, weight in enumerate(LAMBDA_GRID):
+            # Fully shrunk, every map is the constant one.
+            maps = label.under(shrink(raw, own, weight).numpy()) if weight else None
+            ratios = flat.ratios if maps is None else maps.ratios()
+            values = flat.scores if maps is None else order_statistics(ratios, flat.ranks)
+            self.values[row, :, at] = values
+            if self.counts.size:
+                self.counts[row, at] = flat.counts if maps is None else count_ratios(ratios)
+            if self.tenths.size and maps is None:
+                self.tenths[row, at] = flat.tenths
+            elif self.tenths.size and maps is not None:
+                self.tenths[row, at] = count_tenths(ratios, tenths_of(maps.scale))
         self.means[row] = plain.mean() / own
         if not per_view:
             ranked = rank_by(label.errors, label.chosen(raw.numpy()))
@@ -233,20 +237,6 @@ class _Table:
         if reading is not None:
             multipliers = [native_multiplier(reading, beta) for beta in flat.betas]
             self.native[row] = [int((residual <= m * plain).sum()) for m in multipliers]
-
-    def _store(
-        self,
-        row: int,
-        at: int,
-        scores: Array,
-        counts: NDArray[np.uint32] | None,
-        tenths: NDArray[np.uint32] | None,
-    ) -> None:
-        self.values[row, :, at] = scores
-        if self.counts.size:
-            self.counts[row, at] = counts
-        if self.tenths.size:
-            self.tenths[row, at] = tenths
 
     def scores(self, unit: float, readings: Mapping[str, Reading | None]) -> MapScores:
         reading = None if self.name.endswith(PER_VIEW) else readings.get(self.name)
