@@ -22,6 +22,7 @@ from splatcert_bench.run.fingerprint import Task
 from splatcert_bench.run.layout import Bench, Model
 from splatcert_bench.run.settings import FOLD_POOLS, OUT_OF_FOLD, PAPER, at_ridge, ridge_of
 from splatcert_bench.run.stages import measure_deployed, time_model
+from splatcert_bench.studies import counts
 from splatcert_bench.studies.batch import ENSEMBLE_MEAN, MODEL
 from splatcert_bench.studies.make_study import make_study, picture_files
 from splatcert_bench.studies.predictions import add_predictions, learn_pool
@@ -85,7 +86,7 @@ def _study(model: Model) -> Task:
         function=make_study,
         arguments=(model,),
         settings={
-            "version": VERSION,
+            "version": [VERSION, counts.VERSION],
             "methods": list(config.study.methods),
             "betas": list(config.study.betas),
             "timed_views": config.study.timed_views,
