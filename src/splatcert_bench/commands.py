@@ -42,6 +42,11 @@ class Bench:
     """Folder for models, studies and results."""
     data: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
     """Folder that scene paths are relative to. Default: the folder of CONFIG.toml."""
+    keep: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
+    """Folder for the small results of every finished job, without models and photographs. A later
+    run with the same folder continues from them, also on another machine."""
+    only: Annotated[str, tyro.conf.arg(metavar="NAME,...")] = ""
+    """Scenes or jobs to run now, such as truck,garden or '*/guide-source'. Default: all."""
     workers: int = 1
     """Number of worker processes, which share the cores."""
     ray: Annotated[str | None, tyro.conf.arg(metavar="ADDRESS")] = None
@@ -60,7 +65,7 @@ class Bench:
     def run(self) -> None:
         """Run the remaining jobs and report the outcome."""
         from splatcert.commands.engines import started
-        from splatcert_bench.run.bench import run_bench
+        from splatcert_bench.run.bench import Instalment, run_bench
         from splatcert_bench.run.layout import Bench as Places
         from splatcert_bench.run.profiles import read_config
 
@@ -75,7 +80,15 @@ class Bench:
             say("bench", f"{len(config.scene)} scenes, profile {config.profile}")
             say("back end", engine.words)
         with progress() as tell:
-            state = run_bench(bench, workers=self.workers, ray_address=self.ray, tell=tell)
+            only = tuple(name.strip() for name in self.only.split(",") if name.strip())
+            keep = None if self.keep is None else self.keep.absolute()
+            state = run_bench(
+                bench,
+                workers=self.workers,
+                ray_address=self.ray,
+                tell=tell,
+                instalment=Instalment(only, keep),
+            )
         if self.json:
             print(json.dumps(bench_facts(state, self.output), indent=2))
         else:
@@ -89,7 +102,7 @@ class Bench:
                 f"{len(failed)} of {state.total} jobs failed{stopped}:\n  {shown}\n"
                 f"  See {self.output}/jobs for details. Run the same command again to retry."
             )
-        if not self.json:
+        if not self.json and state.has_results:
             say("results", f"{self.output}/results.json")
             say("tables", f"{self.output}/tables and {self.output}/figures")
 
@@ -106,8 +119,9 @@ def bench_facts(state: State, output: Path) -> dict[str, Any]:
         "path": str(output),
         "jobs": state.total,
         "done": state.done,
+        "skipped": state.skipped,
         "failed": [asdict(one) for one in state.failed],
-        "results": str(output / "results.json") if not state.failed else None,
+        "results": str(output / "results.json") if state.has_results else None,
     }
 
 

@@ -7,7 +7,7 @@ from scipy.integrate import trapezoid
 from scipy.stats import spearmanr
 
 from splatcert.conformal.ranks import rank_correlation
-from splatcert_bench.statistics.ranking import ause
+from splatcert_bench.statistics.ranking import Errors, ascending, ause, rank_by
 
 
 def by_hand(error, uncertainty):
@@ -47,3 +47,15 @@ def test_a_view_factor_cannot_be_seen():
     error, shape = rng.random(400), rng.random(400) + 0.1
     for metric in (ause, rank_correlation):
         assert metric(error, 7.3 * shape) == metric(error, shape)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_one_sort_gives_both_rankings(kind):
+    random = np.random.default_rng(1)
+    residual = random.random(3_000).round(2)
+    uncertainty = (1 + random.random(3_000).round(2)).astype(kind)  # many ties
+    assert np.array_equal(ascending(uncertainty), np.argsort(uncertainty, kind="stable"))
+    area, correlation = rank_by(Errors(residual), uncertainty)
+    assert area == ause(residual, uncertainty)
+    assert correlation == rank_correlation(residual, uncertainty)
+    assert rank_by(Errors(residual), np.ones(3_000, kind))[1] == 0

@@ -9,8 +9,18 @@ import numpy as np
 import pytest
 from made_studies import MadeScene
 
+from splatcert.conformal.maps import TENTHS
 from splatcert.storage.whole import ArtefactError
-from splatcert_bench.studies.counts import BINS, EDGES, RatioCounts, ViewPicture, count_ratios
+from splatcert_bench.studies.counts import (
+    BINS,
+    EDGES,
+    TENTH_EDGES,
+    RatioCounts,
+    ViewPicture,
+    bins_of,
+    count_ratios,
+    count_tenths,
+)
 from splatcert_bench.studies.study import SHAPE, StudyError
 from splatcert_bench.studies.study_file import load_guided, load_study, save_guided, save_study
 
@@ -86,3 +96,15 @@ def test_ratios_are_counted_at_the_next_edge_above():
     assert counts.sum() == 5
     assert (counts[0], counts[1], counts[700], counts[BINS - 1]) == (2, 1, 1, 1)
     assert EDGES[1] / EDGES[0] < 1.003
+
+
+def test_bins_are_those_of_a_search_among_the_edges():
+    drawn = 2.0 ** np.random.default_rng(0).uniform(-16, 14, 20_000)
+    near = [np.nextafter(EDGES[:-1], toward) for toward in (0, np.inf)]
+    ratios = np.concatenate([drawn, EDGES[:-1], *near, [0.0, -0.0, 5e-324, 1e300, np.inf]])
+    assert np.array_equal(bins_of(ratios), np.searchsorted(EDGES, ratios, side="left"))
+    coarse = np.searchsorted(TENTH_EDGES, ratios, side="left")
+    tenths = np.arange(ratios.size) % TENTHS
+    by_hand = np.zeros((TENTHS, len(TENTH_EDGES)))
+    np.add.at(by_hand, (tenths, coarse), 1)
+    assert np.array_equal(count_tenths(ratios, tenths), by_hand)

@@ -8,14 +8,21 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from splatcert.storage.schema import to_plain
 from splatcert.storage.whole import output_folder, owned_folder, write_text_whole
 from splatcert.training.jobs import Job, NotBegun, Outcome, run_jobs
 from splatcert_bench.baselines.named import maker_of
-from splatcert_bench.run.fingerprint import Task, is_done, perform, read_stamp
-from splatcert_bench.run.graph import tasks_of
-from splatcert_bench.run.layout import Bench, refuse_missing
+from splatcert_bench.jobs.graph import tasks_of
+from splatcert_bench.run.entries import BenchError
+from splatcert_bench.run.fingerprint import Task, perform, read_stamp
+from splatcert_bench.run.kept import drop_passing, keep, take_over
+from splatcert_bench.run.layout import Bench
+from splatcert_bench.run.plan import left, skipped_jobs
+
+SHOWN = 3
+"""Entries that a message lists, to stay within five lines."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +45,10 @@ class State:
     running: tuple[str, ...] = ()
     left: float | None = None
     """Estimated seconds, from the jobs done so far; None before the first."""
+    skipped: int = 0
+    """Jobs that were left for a later instalment."""
+    has_results: bool = False
+    """Whether tables and figures were written from everything that is there."""
 
     def words(self) -> str:
         """The progress in one line."""
@@ -51,9 +62,21 @@ class State:
             shown = ", ".join(self.running[:3])
             more = f" and {len(self.running) - 3} more" if len(self.running) > 3 else ""
             parts.append(f"running {shown}{more}")
+        if self.skipped:
+            parts.append(f"{self.skipped} left for later")
         if self.left is not None:
             parts.append(f"about {duration(self.left)} left")
         return "; ".join(parts)
+
+
+@dataclass(frozen=True)
+class Instalment:
+    """A part of a bench that is run by itself."""
+
+    only: tuple[str, ...] = ()
+    """Scenes or jobs to run, also as patterns; all if empty."""
+    keep: Path | None = None
+    """Folder of small results: finished jobs are taken from it, and added to it."""
 
 
 Tell = Callable[[State, Outcome | None], None]
@@ -90,26 +113,56 @@ class Forecast:
 
 
 def run_bench(
-    bench: Bench, *, workers: int = 1, ray_address: str | None = None, tell: Tell | None = None
+    bench: Bench,
+    *,
+    workers: int = 1,
+    ray_address: str | None = None,
+    tell: Tell | None = None,
+    instalment: Instalment | None = None,
 ) -> State:
-    """Run the remaining jobs; the returned state names what failed."""
+    """Run the remaining jobs, or those of one instalment; the state names what failed."""
     refuse_missing(bench)
     for method in bench.config.study.methods:
         maker_of(method, bench.file.parent)  # a misspelt name is reported now, not after training
+    asked = instalment or Instalment()
     with owned_folder(bench.out, "running a bench"):
         settings = json.dumps(to_plain(bench.config), indent=1)
         write_text_whole(bench.out / "bench.json", settings + "\n")
-        return _run(bench, tasks_of(bench), workers, ray_address, tell)
+        every, stamps = tasks_of(bench), output_folder(bench.out / "jobs")
+        if asked.keep is not None:
+            take_over(asked.keep, bench.out, every)
+        skipped = skipped_jobs(stamps, every, asked.only)
+        tasks = tasks_of(bench, skipped)
+        state = State(total=len(tasks), skipped=len(every) - len(tasks))
+        ran: set[str] = set()
+        # Again, because a model that was trained anew may differ from the one that was lost.
+        while not state.failed and (todo := left(stamps, tasks)):
+            if ran.issuperset(task.name for task in todo):
+                raise RuntimeError(f"{todo[0].name} is not done after it ran")
+            ran |= {task.name for task in todo}
+            state.done = len(tasks) - len(todo)
+            _run(bench, tasks, todo, state, Runner(workers, ray_address, tell, asked.keep))
+        state.done = len(tasks) - len(left(stamps, tasks))
+        state.has_results = not state.failed and any(one.stage == "evaluate" for one in tasks)
+        if asked.keep is not None:
+            drop_passing(asked.keep, bench.out, tasks)
+    return state
+
+
+class Runner(NamedTuple):
+    """Where jobs run, whom progress is told and where results are kept."""
+
+    workers: int
+    ray_address: str | None
+    tell: Tell | None
+    keep: Path | None
 
 
 def _run(
-    bench: Bench, tasks: list[Task], workers: int, ray_address: str | None, tell: Tell | None
-) -> State:
+    bench: Bench, tasks: Sequence[Task], todo: Sequence[Task], state: State, runner: Runner
+) -> None:
     stamps = bench.out / "jobs"
-    output_folder(stamps)
-    kinds = {task.name: task.stage for task in tasks}
-    todo = _left(stamps, tasks)
-    state = State(total=len(tasks), done=len(tasks) - len(todo))
+    known = {task.name: task for task in tasks}
     forecast = Forecast(todo)
     for task in tasks:
         if stamp := read_stamp(stamps, task.name):
@@ -123,33 +176,28 @@ def _run(
     def watch(running: Sequence[str]) -> None:
         forecast.at_once = max(forecast.at_once, len(running))
         state.running, state.left = tuple(running), forecast.left()
-        if tell is not None:
-            tell(state, None)
+        if runner.tell is not None:
+            runner.tell(state, None)
 
-    for outcome in run_jobs(jobs, workers=workers, ray_address=ray_address, watch=watch):
-        forecast.ended(kinds[outcome.job.name])
+    for outcome in run_jobs(
+        jobs, workers=runner.workers, ray_address=runner.ray_address, watch=watch
+    ):
+        task = known[outcome.job.name]
+        forecast.ended(task.stage)
         if outcome.error is not None:
             begun = not isinstance(outcome.error, NotBegun)
-            state.failed.append(Failure(outcome.job.name, str(outcome.error), begun))
+            state.failed.append(Failure(task.name, str(outcome.error), begun))
         else:
             state.done += 1
             if outcome.result is not None:
-                forecast.know(kinds[outcome.job.name], outcome.result)
-        state.running = tuple(n for n in state.running if n != outcome.job.name)
+                forecast.know(task.stage, outcome.result)
+            if runner.keep is not None:
+                keep(runner.keep, bench.out, task)
+        state.running = tuple(n for n in state.running if n != task.name)
         state.left = forecast.left()
-        if tell is not None:
-            tell(state, outcome)
+        if runner.tell is not None:
+            runner.tell(state, outcome)
     state.left = None
-    return state
-
-
-def _left(stamps: Path, tasks: Sequence[Task]) -> list[Task]:
-    """Jobs that are not done, and all jobs that depend on them."""
-    left: dict[str, Task] = {}
-    for task in tasks:
-        if any(name in left for name in task.after) or not is_done(stamps, task):
-            left[task.name] = task
-    return list(left.values())
 
 
 def duration(seconds: float) -> str:
@@ -157,3 +205,24 @@ def duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def refuse_missing(bench: Bench) -> None:
+    """Refuse captures and models that do not exist, all in one message."""
+    missing = [
+        f"{entry.name}: no capture at {bench.capture(entry.name)}"
+        for entry in bench.config.scene
+        if entry.path is not None and not bench.capture(entry.name).exists()
+    ]
+    missing += [
+        f"{model.scene}: no finished run at {model.given}"
+        for model in bench.models()
+        if model.given is not None and not (model.given / "splats.ply").is_file()
+    ]
+    if missing:
+        lines = "\n  ".join(missing[:SHOWN])
+        more = f" (and {len(missing) - SHOWN} more)" if len(missing) > SHOWN else ""
+        raise BenchError(
+            f"{bench.file} lists captures or models that do not exist{more}:\n  {lines}\n"
+            "  Captures are relative to --data (default: the file's folder), models to the file."
+        )

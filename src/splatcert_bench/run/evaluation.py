@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,22 +19,24 @@ from splatcert_bench.studies.batch import ENSEMBLE_MEAN, MODEL
 from splatcert_bench.studies.collection import read_studies
 
 
-def evaluate(bench: Bench) -> None:
-    """Write every table and figure that the studies allow."""
+def evaluate(bench: Bench, skipped: Collection[str] = ()) -> None:
+    """Write every table and figure that the studies allow, without those of skipped jobs."""
     settings = bench.config.evaluate
     models = {
         model.study_key(centre): model
         for model in bench.models()
+        if f"{model.label}/study" not in skipped
         for centre in (MODEL, ENSEMBLE_MEAN)
     }
+    guided = {key for key, model in models.items() if f"{model.label}/guided" not in skipped}
     protocol = Protocol(
         splits=settings.splits,
         native_splits=settings.native_splits,
         seed=settings.seed,
         resamples=settings.bootstrap,
     )
-    stored = read_studies(bench.out / "studies", protocol, models)
-    costly = {study.key: costs(models[study.key]) for study in stored.studies}
+    stored = read_studies(bench.out / "studies", protocol, models, guided)
+    costly = {study.key: costs(models[study.key], skipped) for study in stored.studies}
     studies = [replace(s, facts={**s.facts, **costly[s.key]}) for s in stored.studies]
     write_results(
         bench.out,
@@ -43,7 +46,27 @@ def evaluate(bench: Bench) -> None:
         {"profile": bench.config.profile, "splatcert": __version__},
         machine() | work_done(bench.out / "jobs"),
         protocol,
+        unfinished(bench, skipped),
     )
+
+
+def unfinished(bench: Bench, skipped: Collection[str]) -> dict[str, str]:
+    """What a later instalment adds, by scene or pool."""
+    found: dict[str, str] = {}
+    kinds = {
+        "study": "has not been studied",
+        "guided": "has no guided scale",
+        "times": "is untimed",
+    }
+    for model in bench.models():
+        lacking = [words for kind, words in kinds.items() if f"{model.label}/{kind}" in skipped]
+        if lacking:
+            found[model.label] = f"{lacking[0] if len(lacking) > 2 else ' and '.join(lacking)}"
+    for kind, words in (("learn", "predictors"), ("guide", "guides")):
+        for pool in bench.config.pools():
+            if f"{kind}/{pool}" in skipped:
+                found[f"{kind}/{pool}"] = f"its {words} have not been learned yet"
+    return found
 
 
 def work_done(stamps: Path) -> dict[str, str]:
@@ -59,10 +82,12 @@ def work_done(stamps: Path) -> dict[str, str]:
     return found
 
 
-def costs(model: Model) -> dict[str, float]:
+def costs(model: Model, skipped: Collection[str] = ()) -> dict[str, float]:
     """Latency, and seconds of training and of the steps after it."""
-    bench = model.bench
-    facts: dict[str, float] = read_json(model.times, "table of times")
+    bench, facts = model.bench, {}
+    for kind, path in (("times", model.times), ("guided", model.guided_times)):
+        if f"{model.label}/{kind}" not in skipped and path.is_file():
+            facts |= read_json(path, "table of times")
     facts["seconds.train"] = training_seconds(model.run)
     for ensemble in bench.ensembles(model.scene) if model.is_main else ():
         facts[f"seconds.{ensemble.kind}"] = sum(map(training_seconds, ensemble.runs))

@@ -3,7 +3,7 @@
 
 A job is redone only if its fingerprint has changed: its settings, or the content of its
 inputs. So a killed bench resumes, and one whose file was edited redoes only what the edit
-affects.
+affects. A fingerprint follows from stamps alone: no output needs to be there.
 """
 
 from __future__ import annotations
@@ -12,17 +12,20 @@ import hashlib
 import json
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from splatcert import __version__
 from splatcert.certificate.hashes import canonical
 from splatcert.raster.abreast import one_torch_thread
-from splatcert.storage.schema import JsonError, read_json
+from splatcert.storage.schema import JsonError, PlainError, from_plain, read_json
 from splatcert.storage.whole import file_hash, locked, write_text_whole
 from splatcert_bench.run.machine import load, peak_mib
+
+MAX_STAMP = 1 << 20
+"""Largest stamp that is read, in bytes."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,21 @@ class Task:
     """Files it writes."""
     after: tuple[str, ...] = ()
     """Jobs whose outputs it reads."""
+    bulky: tuple[Path, ...] = ()
+    """Outputs that are not kept between instalments; made again if an unfinished job reads them."""
+    passing: bool = False
+    """Whether its outputs are kept only until every job that reads them is done."""
+    dated: tuple[Path, ...] = ()
+    """Outputs that contain times: they differ from run to run, so fingerprints leave them out."""
+    is_light: bool = False
+    """Whether it reads no bulky output."""
+    reads_times: bool = False
+    """Whether its result depends on the dated outputs that it reads."""
+
+    @property
+    def kept(self) -> tuple[Path, ...]:
+        """Outputs that are small enough to keep."""
+        return tuple(path for path in self.outputs if path not in self.bulky)
 
 
 @dataclass(frozen=True)
@@ -47,21 +65,29 @@ class Stamp:
     """Record of a finished job."""
 
     fingerprint: str
-    outputs: Mapping[str, str]
+    outputs: dict[str, str]
     """SHA-256 of every file it wrote, by path inside the bench's folder."""
-    sizes: Mapping[str, int]
+    sizes: dict[str, int]
     seconds: float
     load: float | None = None
     """Mean load of the machine while it ran; above the number of cores, times are too long."""
     peak_mib: int | None = None
     """Largest memory of its process until it ended."""
+    processor_seconds: float | None = None
+    """Time of all its threads together."""
+    dated: tuple[str, ...] = ()
+    """Files that contain times."""
 
-    def is_intact(self, out: Path) -> bool:
-        """Whether its files still exist, at the same size."""
+    def is_intact(self, out: Path, without: Collection[Path] = ()) -> bool:
+        """Whether its files, except these, still exist at the same size."""
         return all(
-            (path := out / name).is_file() and path.stat().st_size == size
+            (path := out / name) in without or (path.is_file() and path.stat().st_size == size)
             for name, size in self.sizes.items()
         )
+
+
+UNKNOWN = {"load": None, "peak_mib": None, "processor_seconds": None, "dated": []}
+"""Entries that older stamps do not have."""
 
 
 def perform(stamps: Path, task: Task) -> float | None:
@@ -78,7 +104,7 @@ def perform(stamps: Path, task: Task) -> float | None:
             and known.is_intact(stamps.parent)
         ):
             return None
-        started, busy = time.perf_counter(), load()
+        started, busy, used = time.perf_counter(), load(), time.process_time()
         try:
             with one_torch_thread():
                 task.function(*task.arguments)
@@ -88,7 +114,12 @@ def perform(stamps: Path, task: Task) -> float | None:
         (stamps / f"{_file(task.name)}.error.txt").unlink(missing_ok=True)
         seconds = time.perf_counter() - started
         loads = [value for value in (busy, load()) if value is not None]
-        write_stamp(stamps, task, fingerprint, seconds, sum(loads) / len(loads) if loads else None)
+        spent = Spent(
+            seconds,
+            time.process_time() - used,
+            sum(loads) / len(loads) if loads else None,
+        )
+        write_stamp(stamps, task, fingerprint, spent)
         return seconds
 
 
@@ -102,42 +133,66 @@ def is_done(stamps: Path, task: Task) -> bool:
 
 def fingerprint_of(stamps: Path, task: Task) -> str:
     """One hash of version, settings and the content of the job's inputs."""
-    found = {name: read_stamp(stamps, name) for name in task.after}
-    read = {name: sorted(s.outputs.values()) for name, s in found.items() if s is not None}
+    read = {
+        name: sorted(
+            digest
+            for path, digest in stamp.outputs.items()
+            if task.reads_times or path not in stamp.dated
+        )
+        for name in task.after
+        if (stamp := read_stamp(stamps, name)) is not None
+    }
     content = {"splatcert": __version__, "stage": task.stage, "settings": task.settings}
     return hashlib.sha256(canonical(content | {"read": read}).encode()).hexdigest()
 
 
-def write_stamp(
-    stamps: Path, task: Task, fingerprint: str, seconds: float, busy: float | None = None
-) -> None:
+class Spent(NamedTuple):
+    """What a job took."""
+
+    seconds: float
+    processor_seconds: float
+    load: float | None
+
+
+def write_stamp(stamps: Path, task: Task, fingerprint: str, spent: Spent) -> None:
     """Record that a job is done."""
-    out = stamps.parent
-    names = {p: str(p.relative_to(out) if p.is_relative_to(out) else p) for p in task.outputs}
+    names = {path: name_in(stamps.parent, path) for path in task.outputs}
     content = {
         "job": task.name,
         "fingerprint": fingerprint,
         "outputs": {name: file_hash(path) for path, name in names.items()},
         "sizes": {name: path.stat().st_size for path, name in names.items()},
-        "seconds": round(seconds, 3),
-        "load": None if busy is None else round(busy, 2),
+        "dated": [names[path] for path in task.dated],
+        "seconds": round(spent.seconds, 3),
+        "processor_seconds": round(spent.processor_seconds, 3),
+        "load": None if spent.load is None else round(spent.load, 2),
         "peak_mib": peak_mib(),
     }
-    write_text_whole(stamps / f"{_file(task.name)}.json", json.dumps(content, indent=1) + "\n")
+    write_text_whole(stamp_file(stamps, task.name), json.dumps(content, indent=1) + "\n")
+
+
+def name_in(out: Path, path: Path) -> str:
+    """The name of an output in stamps; a model given by the user is outside the folder."""
+    return path.relative_to(out).as_posix() if path.is_relative_to(out) else str(path)
+
+
+def stamp_file(stamps: Path, name: str) -> Path:
+    """File of a job's stamp."""
+    return stamps / f"{_file(name)}.json"
 
 
 def read_stamp(stamps: Path, name: str) -> Stamp | None:
     """The stamp of a job; None if there is none or it cannot be read."""
-    return read_stamp_file(stamps / f"{_file(name)}.json")
+    return read_stamp_file(stamp_file(stamps, name))
 
 
 def read_stamp_file(path: Path) -> Stamp | None:
     """The stamp in a file; None if it cannot be read."""
     try:
-        content = read_json(path, "stamp")
-        parts = {key: content[key] for key in ("fingerprint", "outputs", "sizes", "seconds")}
-        return Stamp(**parts, load=content.get("load"), peak_mib=content.get("peak_mib"))
-    except (JsonError, KeyError, TypeError):
+        content = read_json(path, "stamp", MAX_STAMP)
+        content.pop("job", None)
+        return from_plain(Stamp, UNKNOWN | content)
+    except (JsonError, PlainError, AttributeError, TypeError):
         return None
 
 

@@ -3,7 +3,8 @@
 
 OUT/bench.json                  the settings, with nothing left open
 OUT/scenes/NAME/capture         photographs of a synthetic scene
-OUT/scenes/NAME/DENSITY/        a model's run, its certificate, its study before predictors
+OUT/scenes/NAME/DENSITY/        a model's run, its certificates, its study before predictors,
+                                what was measured on its deployed scales, times
 OUT/scenes/NAME/member_NN       runs of the ensemble
 OUT/scenes/NAME/full_NN         runs of a second ensemble, of the main model's size and length
 OUT/scenes/NAME/fold_NN         runs of the fold models
@@ -27,15 +28,11 @@ from splatcert.storage.schema import read_json
 from splatcert_bench.run.entries import (
     ENSEMBLE,
     FULL_ENSEMBLE,
-    BenchError,
     Density,
     EnsembleKind,
     SceneEntry,
 )
 from splatcert_bench.run.settings import BenchConfig, ridge_of
-
-SHOWN = 3
-"""Entries that a message lists, to stay within five lines."""
 
 
 @dataclass(frozen=True)
@@ -207,6 +204,21 @@ class Model:
         return self.folder / "times.json"
 
     @property
+    def guided_times(self) -> Path:
+        """File of the measured latency of the guided scale."""
+        return self.folder / "guided-times.json"
+
+    @property
+    def audit(self) -> Path:
+        """Scores and means of the deployed scales, measured on their maps."""
+        return self.folder / "audit.npz"
+
+    @property
+    def study_ledger(self) -> Path:
+        """Held-out labels that the study used."""
+        return self.raw_study / "ledger.json"
+
+    @property
     def fold_views(self) -> Path:
         """Per-view numbers with out-of-fold targets."""
         return self.folder / "out-of-fold.npz"
@@ -271,24 +283,3 @@ class EnsembleRuns:
         if self.kind == FULL_ENSEMBLE:
             return replace(self.bench.config.train, seed=seed)
         return self.bench.member_config(seed)
-
-
-def refuse_missing(bench: Bench) -> None:
-    """Refuse captures and models that do not exist, all in one message."""
-    missing = [
-        f"{entry.name}: no capture at {bench.capture(entry.name)}"
-        for entry in bench.config.scene
-        if entry.path is not None and not bench.capture(entry.name).exists()
-    ]
-    missing += [
-        f"{model.scene}: no finished run at {model.given}"
-        for model in bench.models()
-        if model.given is not None and not (model.given / "splats.ply").is_file()
-    ]
-    if missing:
-        lines = "\n  ".join(missing[:SHOWN])
-        more = f" (and {len(missing) - SHOWN} more)" if len(missing) > SHOWN else ""
-        raise BenchError(
-            f"{bench.file} lists captures or models that do not exist{more}:\n  {lines}\n"
-            "  Captures are relative to --data (default: the file's folder), models to the file."
-        )

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The work of each job: train a model, certify it, measure its latency."""
+"""The work of each job: train a model, certify it, measure its latency and its scales."""
 
 from __future__ import annotations
 
 import json
 import shutil
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from warnings import catch_warnings, simplefilter
@@ -23,6 +24,7 @@ from splatcert.field.support import folds_of
 from splatcert.pipeline import certify
 from splatcert.raster.render import render
 from splatcert.scales.paper import PaperScale
+from splatcert.scales.scale import ScaledView
 from splatcert.scene.scene import Scene
 from splatcert.splats.files import load_splats
 from splatcert.storage.schema import JsonError, read_json
@@ -30,12 +32,13 @@ from splatcert.storage.whole import write_text_whole
 from splatcert.training.run import RunError, TrainingRun, request_of
 from splatcert_bench.baselines.visibility_sums import add_up_visibility
 from splatcert_bench.run.entries import BenchError
-from splatcert_bench.run.guided_jobs import guides_of
 from splatcert_bench.run.layout import Bench, EnsembleRuns, Model
 from splatcert_bench.studies.batch import timed_cameras
 from splatcert_bench.studies.checks import measure_latency
-from splatcert_bench.studies.make_study import fitted_model, members_of
-from splatcert_bench.studies.score_guided import guided_scales
+from splatcert_bench.studies.make_study import betas_of, fitted_model, members_of
+from splatcert_bench.studies.predictions import applied_predictors
+from splatcert_bench.studies.scores import Label
+from splatcert_bench.studies.study_file import save_audit
 
 
 def train_model(model: Model) -> None:
@@ -159,15 +162,36 @@ def fold_targets(model: Model) -> None:
     replace(views, training=replace(views.training, oracle=oracle)).save(model.fold_views)
 
 
+def measure_deployed(model: Model, pools: Sequence[str]) -> None:
+    """Measure the deployed scale of each pool on its maps, to audit the paper's identities."""
+    bench, scene = model.bench, model.bench.load(model.scene)
+    backend, betas = bench.config.backend, betas_of(model)
+    applied = applied_predictors(model, pools, scene.held_out.with_photo)
+    ridges = dict.fromkeys(one.ridge for one in applied.values())
+    fields = {ridge: fitted_model(model, scene, ridge)[1].scene for ridge in ridges}
+    labelled = scene.held_out.reveal("evaluation", scene.held_out.with_photo, by="bench audit")
+    scores = {pool: np.empty((len(labelled), len(betas))) for pool in applied}
+    means = {pool: np.empty(len(labelled)) for pool in applied}
+    for row, view in enumerate(labelled):
+        shown = {r: field.query(view.camera, backend=backend) for r, field in fields.items()}
+        label = Label.of(view, next(iter(shown.values())).center.cpu()) if shown else None
+        for pool, one in applied.items():
+            query = shown[one.ridge]
+            scale = ScaledView.of(query, one.rule.factor_of(query), one.rule.lambda_b).scale()
+            assert label is not None  # all fields of a model have one render
+            scores[pool][row] = view_scores(label.residual, scale, betas, label.mask)
+            means[pool][row] = label.counted(scale).mean()
+    save_audit({pool: (scores[pool], means[pool]) for pool in applied}, model.audit)
+
+
 def time_model(model: Model) -> None:
     """Measure the latency of a query."""
     scene = model.bench.load(model.scene)
     _, fitted = fitted_model(model, scene)
     fitted = replace(fitted, **members_of(model))
     study = model.bench.config.study
-    known = guided_scales(model, fitted, scene.training) if guides_of(model) else {}
     cameras = timed_cameras(scene, study.timed_views)
-    facts = measure_latency(fitted, cameras, study.repeats, next(iter(known.values()), None))
+    facts = measure_latency(fitted, cameras, study.repeats)
     if any(name.startswith("gavis") for name in study.methods):
         started = time.perf_counter()
         add_up_visibility(fitted.scene.splats, scene.training.cameras, fitted.backend)

@@ -56,7 +56,7 @@ def results_page(
     tables = {t["name"]: table_from_plain(t) for t in [*results["tables"], *timed["tables"]]}
     pictures = {p["name"]: p for p in [*results["charts"], *results["pictures"]]}
     minute = summary_of(tables, results["protocol"], list(pictures), figures)
-    parts = [minute, READING, _setting(results, timed)]
+    parts = [minute, _unfinished(results.get("unfinished", {})), READING, _setting(results, timed)]
     for title, names in SECTIONS:
         known = [name for name in names if name in tables or name in pictures]
         if known:
@@ -127,6 +127,16 @@ def _missing(missing: Mapping[str, str]) -> str:
     return "\n".join(
         ["## Not available", "", "These could not be computed from the studies:", "", *reasons]
     )
+
+
+def _unfinished(unfinished: Mapping[str, str]) -> str:
+    """Scenes and pools that later instalments of the bench add."""
+    if not unfinished:
+        return ""
+    lines = [
+        f"- `{plain_cell(name)}` {plain_cell(why)}" for name, why in sorted(unfinished.items())
+    ]
+    return "\n".join(["## Not run yet", "", "This bench is unfinished:", "", *lines])
 
 
 def _again(results: Mapping[str, Any]) -> str:

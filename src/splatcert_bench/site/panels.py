@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,16 +16,12 @@ from splatcert.difficulty.factor import shape, shrink
 from splatcert_bench.statistics import compared_scales as scales
 from splatcert_bench.statistics.choices import MissingError
 from splatcert_bench.statistics.evidence import Evidence
-from splatcert_bench.studies.collection import BenchStudies
+from splatcert_bench.studies.collection import PREFERRED, SHOWN, BenchStudies, spread
 from splatcert_bench.studies.counts import ViewPicture
 from splatcert_bench.studies.study import Study
 from splatcert_bench.tables.cells import label
 
 Map = NDArray[np.float64]
-PREFERRED = "playroom"
-"""The scene of the first figure, if it was studied; chosen before any result was seen."""
-SCENES = 3
-"""Rows of the second figure."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +88,7 @@ def intervals_panel(bench: BenchStudies) -> Panel:
     """The view of median difficulty of three scenes, with its misses (fig:qualitative)."""
     evidence, pictured = _pictured(bench, 1)
     rows = []
-    for study in _spread(evidence.studies, SCENES):
+    for study in spread(evidence.studies, SHOWN, attrgetter("family")):
         views = _by_difficulty(evidence, study, pictured[study.key])
         picture = views[len(views) // 2]
         methods = [m for m in ("gsu", "full") if evidence.can(m, study)]
@@ -178,13 +175,3 @@ def _scale_map(evidence: Evidence, study: Study, picture: ViewPicture, method: s
         return shrink(field_map, study.map("gsu").unit, evidence.choice("gsu", study).weight)
     factors = prediction.factors if method == "full" else np.ones(len(study))
     return factors[study.names.index(picture.name)] * shape(field_map, prediction.lambda_b)
-
-
-def _spread(studies: Sequence[Study], count: int) -> list[Study]:
-    """Up to `count` studies, from as many families as possible."""
-    seen: dict[str, int] = {}
-    ranked = []
-    for study in studies:
-        seen[study.family] = seen.get(study.family, 0) + 1
-        ranked.append((seen[study.family], len(ranked), study))
-    return [study for _, _, study in sorted(ranked, key=lambda entry: entry[:2])[:count]]

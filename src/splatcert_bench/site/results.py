@@ -54,10 +54,14 @@ def write_results(
     settings: Mapping[str, str],
     machine: Mapping[str, object],
     protocol: Protocol | None = None,
+    unfinished: Mapping[str, str] | None = None,
 ) -> None:
-    """Write all results of a bench: JSON, Markdown and LaTeX tables, figures and the page."""
+    """Write all results of a bench: JSON, Markdown and LaTeX tables, figures and the page.
+
+    `unfinished` says what later instalments of the bench add, by scene or pool.
+    """
     bench = BenchStudies(tuple(studies), ratios, tuple(pictures), protocol or Protocol())
-    results, times = make_results(bench, settings), make_times(bench, machine)
+    results, times = make_results(bench, settings, unfinished), make_times(bench, machine)
     write_json(folder / RESULTS, results)
     write_json(folder / TIMES_FILE, times)
     _write_all(folder, results, times, bench)
@@ -68,7 +72,8 @@ def compute_again(folder: Path) -> dict[str, Any]:
     earlier = read_results(folder)
     keys = {str(study["key"]) for study in earlier["studies"]} | set(earlier["missing"])
     bench = read_studies(folder / "studies", _protocol(earlier["protocol"]), keys)
-    results, times = make_results(bench, earlier["settings"]), read_times(folder)
+    results = make_results(bench, earlier["settings"], earlier.get("unfinished"))
+    times = read_times(folder)
     write_json(folder / RESULTS, results)
     _write_all(folder, results, times, bench)
     return results
@@ -127,7 +132,9 @@ def _usable(path: Path, kind: str) -> Iterator[None]:
         ) from error
 
 
-def make_results(bench: BenchStudies, settings: Mapping[str, str]) -> dict[str, Any]:
+def make_results(
+    bench: BenchStudies, settings: Mapping[str, str], unfinished: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """All results of the studies, as plain values."""
     small = [study for study in bench.studies if too_small(study)]
     missing = {study.key: f"has only {len(study)} held-out views" for study in small}
@@ -144,6 +151,7 @@ def make_results(bench: BenchStudies, settings: Mapping[str, str]) -> dict[str, 
         "charts": [asdict(chart) for chart in charts],
         "pictures": [{"name": p.name, "title": p.title, "caption": p.caption} for p in panels],
         "missing": missing,
+        **({"unfinished": dict(unfinished)} if unfinished else {}),
         "studies": [_plain_study(bench, study) for study in kept],
     }
 

@@ -7,14 +7,15 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from splatcert.certificate.certificate import Certificate
-from splatcert.certificate.content.record import LabelUse
+from splatcert.certificate.content.record import LabelUse, Record
+from splatcert.certificate.store import VIEWS, read_content
 from splatcert.conformal.splits import calibration_size, draw_splits
 from splatcert.difficulty.views_file import SceneViews, Views
 from splatcert.scene.roles import LabelLedger
 from splatcert.storage.schema import from_plain, read_json, to_plain
 from splatcert.storage.whole import write_text_whole
-from splatcert_bench.run.layout import Bench
+from splatcert_bench.run.layout import Bench, Model
+from splatcert_bench.synthetic.capture import make_capture
 
 Uses = Mapping[str, Sequence[LabelUse]]
 """Label uses by scene."""
@@ -24,6 +25,8 @@ def open_sources(bench: Bench, scene: str, table: SceneViews, views: Views) -> l
     """Enter the views of a source scene that a predictor is about to learn from."""
     names = table.views(views).names
     if views == "held-out":
+        if bench.entry(scene).made is not None and not bench.capture(scene).exists():
+            make_capture(bench, scene)  # an earlier instalment made it, on another machine
         held_out = bench.load(scene).held_out
         held_out.reveal("source", names, by="bench learn")
         return list(held_out.ledger.entries)
@@ -46,20 +49,39 @@ def load_ledger(path: Path, target: str) -> dict[str, list[LabelUse]]:
     return {scene: [from_plain(LabelUse, use) for use in uses] for scene, uses in plain.items()}
 
 
-def access_facts(
+def save_study_ledger(entries: Sequence[LabelUse], fixed: int, path: Path) -> None:
+    """Write the labels that a study used, and how many uses came before its scales were fixed."""
+    plain = {"fixed": fixed, "entries": [to_plain(use) for use in entries]}
+    write_text_whole(path, json.dumps(plain) + "\n")
+
+
+def load_study_ledger(path: Path) -> tuple[list[LabelUse], int]:
+    """Read what `save_study_ledger` wrote."""
+    plain = read_json(path, "ledger of labels")
+    return [from_plain(LabelUse, use) for use in plain["entries"]], int(plain["fixed"])
+
+
+def access_facts(model: Model, learned: Uses) -> dict[str, float]:
+    """Views of each group that supplied images, poses and features, or informed a choice.
+
+    `learned` is the ledger of the target's predictor. Certificate and study have their own. A
+    test label counts as supplied if anybody had it before every scale was fixed: certify, the
+    study, or the predictor's learning.
+    """
+    record = read_content(model.certificate)[1]
+    views = SceneViews.load(model.certificate / VIEWS)
+    return count_access(model.scene, record, views, learned, load_study_ledger(model.study_ledger))
+
+
+def count_access(
     target: str,
-    certificate: Certificate,
+    record: Record,
+    views: SceneViews,
     learned: Uses,
     studied: tuple[Sequence[LabelUse], int],
 ) -> dict[str, float]:
-    """Views of each group that supplied images, poses and features, or informed a choice.
-
-    `learned` is the ledger of the target's predictor. `studied` is that of the study, and how
-    many of its entries were made before every scale was fixed. A test label counts as supplied
-    if anybody had it before that: certify, the study, or the predictor's learning.
-    """
+    """The same from ledgers: `studied` is the study's, and its entries before scales were fixed."""
     entries, fixed = studied
-    record, views = certificate.record, certificate.views
     held_out = [view.name for view in record.calibration]
     split = draw_splits(len(held_out), calibration_size(len(held_out)), 1)[0]
     calibrating = {name for name, chosen in zip(held_out, split, strict=True) if chosen}

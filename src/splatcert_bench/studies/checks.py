@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -103,29 +103,38 @@ PASSES = ((0, 3), (3, 6), (6, 9), (9, 10))
 """Channels of a query, three at a time."""
 
 
-def measure_latency(
-    fitted: Fitted, cameras: Sequence[Camera], repeats: int, guided: GuidedScale | None = None
-) -> dict[str, float]:
+def measure_latency(fitted: Fitted, cameras: Sequence[Camera], repeats: int) -> dict[str, float]:
     """Median seconds per query, over cameras and repeats, and the size of the image."""
+    pixels = [camera.width * camera.height for camera in cameras]
+    return _medians(fitted, {camera: _ways(fitted, camera) for camera in cameras}, repeats) | {
+        **{f"latency.members.{n}": float(len(m.splats)) for n, m in _timed(fitted).items()},
+        "latency.megapixels": float(np.mean(pixels)) / 1e6,
+    }
+
+
+def guided_latency(
+    fitted: Fitted, cameras: Sequence[Camera], repeats: int, scale: GuidedScale
+) -> dict[str, float]:
+    """Median seconds per query of the guided scale, over cameras and repeats."""
+    looks = {c: {"guided": partial(scale.look, fitted.scene, c, fitted.backend)} for c in cameras}
+    return _medians(fitted, looks, repeats)
+
+
+def _medians(
+    fitted: Fitted, ways: Mapping[Camera, Mapping[str, Callable[[], object]]], repeats: int
+) -> dict[str, float]:
+    """Median seconds of each way, timed in turn so that all see the same load."""
     found: dict[str, list[float]] = {}
-    for camera in cameras:
-        ways = _ways(fitted, camera)
-        if guided is not None:
-            ways["guided"] = partial(guided.look, fitted.scene, camera, fitted.backend)
-        for way in ways.values():
+    for known in ways.values():
+        for way in known.values():
             way()  # caches and threads are warm from here on
         for _ in range(repeats):
-            for name, way in ways.items():
+            for name, way in known.items():
                 started = time.perf_counter()
                 way()
                 _settle(fitted)
                 found.setdefault(name, []).append(time.perf_counter() - started)
-    facts = {f"latency.{name}": float(np.median(seconds)) for name, seconds in found.items()}
-    pixels = [camera.width * camera.height for camera in cameras]
-    return facts | {
-        **{f"latency.members.{n}": float(len(m.splats)) for n, m in _timed(fitted).items()},
-        "latency.megapixels": float(np.mean(pixels)) / 1e6,
-    }
+    return {f"latency.{name}": float(np.median(seconds)) for name, seconds in found.items()}
 
 
 def _ways(fitted: Fitted, camera: Camera) -> dict[str, Callable[[], object]]:

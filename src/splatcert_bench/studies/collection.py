@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from pathlib import Path
+from typing import TypeVar
 
 from splatcert.conformal.splits import calibration_size
 from splatcert.storage.whole import ArtefactError
@@ -19,6 +22,11 @@ MODEL = "model"
 """The centre of the main results: one model's render."""
 FAMILIES = ("Tanks & Temples", "Deep Blending", "Mip-NeRF 360")
 """The paper's families in its order; others come after them."""
+PREFERRED = "playroom"
+"""The scene of the first figure, if it is listed; chosen before any result was seen."""
+SHOWN = 3
+"""Scenes of the second figure."""
+Entry = TypeVar("Entry")
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,33 +83,57 @@ def too_small(study: Study) -> bool:
 
 
 def _order(study: Study) -> tuple[int, str, str]:
-    known = FAMILIES.index(study.family) if study.family in FAMILIES else len(FAMILIES)
-    return known, study.family, study.scene
+    return page_order((study.family, study.scene))
 
 
-def _with_guided(path: Path) -> Study:
+def page_order(entry: tuple[str, str]) -> tuple[int, str, str]:
+    """Place of a family and scene on the page."""
+    family, scene = entry
+    return FAMILIES.index(family) if family in FAMILIES else len(FAMILIES), family, scene
+
+
+def spread(
+    entries: Sequence[Entry], count: int, family: Callable[[Entry], str] = itemgetter(0)
+) -> list[Entry]:
+    """Up to `count` entries, from as many families as possible."""
+    seen: Counter[str] = Counter()
+    ranked = []
+    for entry in entries:
+        seen[family(entry)] += 1
+        ranked.append((seen[family(entry)], len(ranked), entry))
+    return [entry for _, _, entry in sorted(ranked, key=lambda one: one[:2])[:count]]
+
+
+def _with_guided(path: Path, guided: Collection[str] | None) -> Study:
     """A study, with its guided scales if they were scored."""
     beside = path.with_name(f"{path.name.removesuffix('.npz')}.guided.npz")
     study = load_study(path)
-    return replace(study, guided=load_guided(beside)) if beside.is_file() else study
+    wanted = beside.is_file() and (guided is None or study.key in guided)
+    return replace(study, guided=load_guided(beside)) if wanted else study
 
 
-def read_studies(folder: Path, protocol: Protocol, keys: Collection[str]) -> BenchStudies:
+def read_studies(
+    folder: Path,
+    protocol: Protocol,
+    keys: Collection[str],
+    guided: Collection[str] | None = None,
+) -> BenchStudies:
     """Load the studies with these keys, and their ratios and pictures, from a folder.
 
-    Other files in it belong to scenes that the bench no longer lists.
+    Other files in it belong to scenes that the bench no longer lists, and guided scales of other
+    keys than `guided`, if given, to an earlier run.
     """
     listed = tuple(f"{key}." for key in keys)
     every = [path for path in sorted(folder.glob("*.npz")) if path.name.startswith(listed)]
     ratios = [path for path in every if path.name.endswith(".ratios.npz")]
     pictures = [path for path in every if path.name.endswith(".picture.npz")]
-    guided = [path for path in every if path.name.endswith(".guided.npz")]
-    studies = [path for path in every if path not in (*ratios, *pictures, *guided)]
+    beside = (".ratios.npz", ".picture.npz", ".guided.npz")
+    studies = [path for path in every if not path.name.endswith(beside)]
     if not studies:
         raise ArtefactError(f"there is no study in {folder}.\n  Run splatcert bench first.")
     counted = [RatioCounts.load(path) for path in ratios]
     return BenchStudies(
-        studies=tuple(map(_with_guided, studies)),
+        studies=tuple(_with_guided(path, guided) for path in studies),
         ratios={counts.study: counts for counts in counted},
         pictures=tuple(ViewPicture.load(path) for path in pictures),
         protocol=protocol,

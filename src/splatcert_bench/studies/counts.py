@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,7 +23,7 @@ from splatcert.storage.arrays import UNUSABLE, read_archive, unusable, write_arc
 from splatcert.storage.whole import ArtefactError
 
 FORMAT = "splatcert ratios"
-VERSION = 1
+VERSION = 2
 STEPS = 256
 LOWEST, HIGHEST = -12, 10
 """Octaves: from 1/4096 to 1024. Ratios outside are counted at the ends."""
@@ -37,18 +38,46 @@ MAX_BYTES = 1 << 31
 Counts = NDArray[np.uint32]
 
 
+CELLS = 10
+"""Leading bits of a fraction that name a cell: too narrow to hold more than one edge."""
+SHIFT = 52 - CELLS
+
+
+def _cell_bins() -> tuple[int, NDArray[np.uint16]]:
+    """The first cell of interest, and the bin of the lower end of each cell from there on."""
+    first = int(EDGES[:1].view(np.int64)[0] >> SHIFT)
+    last = int(EDGES[-2:-1].view(np.int64)[0] >> SHIFT) + 1
+    low = (np.arange(first, last + 1, dtype=np.int64) << SHIFT).view(np.float64)
+    return first, np.searchsorted(EDGES, low, side="left").astype(np.uint16)
+
+
+FIRST_CELL, CELL_BINS = _cell_bins()
+
+
+def bins_of(ratios: ArrayLike) -> NDArray[np.intp]:
+    """The bin of each ratio, the first whose edge is not below it; ratios are not negative.
+
+    Bits of positive numbers are in the order of the numbers. So the leading bits name a cell, its
+    lower end has a known bin, and one comparison decides between that and the next.
+    """
+    values = np.ascontiguousarray(ratios, dtype=np.float64).ravel() + 0.0  # no negative zero
+    cells = (values.view(np.int64) >> SHIFT) - FIRST_CELL
+    bins = CELL_BINS[np.clip(cells, 0, len(CELL_BINS) - 1)].astype(np.intp)
+    bins += values > EDGES[bins]
+    bins[cells < 0] = 0
+    return bins
+
+
 def count_ratios(ratios: ArrayLike) -> Counts:
     """Pixels of one view in each bin, [BINS]."""
-    bins = np.searchsorted(EDGES, np.asarray(ratios, dtype=np.float64).ravel(), side="left")
-    return np.bincount(bins, minlength=BINS).astype(np.uint32)
+    return np.bincount(bins_of(ratios), minlength=BINS).astype(np.uint32)
 
 
 def count_tenths(ratios: ArrayLike, tenths: NDArray[np.intp]) -> Counts:
     """Pixels of one view in each tenth and coarser bin, [10, coarser bins]."""
-    bins = np.searchsorted(TENTH_EDGES, np.asarray(ratios, dtype=np.float64), side="left")
     size = len(TENTH_EDGES)
-    counts = np.bincount(tenths * size + bins, minlength=TENTHS * size)
-    return counts.reshape(TENTHS, size).astype(np.uint32)
+    places = tenths * size + (bins_of(ratios) + COARSER - 1) // COARSER
+    return np.bincount(places, minlength=TENTHS * size).reshape(TENTHS, size).astype(np.uint32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +92,8 @@ class RatioCounts:
     def save(self, path: Path) -> None:
         """Write the archive, whole or not at all."""
         head = {"format": np.array(f"{FORMAT} {VERSION}"), "study": np.array(self.study)}
-        arrays = {f"map.{name}": counts for name, counts in sorted(self.maps.items())}
-        arrays |= {f"tenth.{name}": counts for name, counts in sorted(self.tenths.items())}
+        arrays = {f"map.{name}": _planes(counts) for name, counts in sorted(self.maps.items())}
+        arrays |= {f"tenth.{name}": _planes(counts) for name, counts in sorted(self.tenths.items())}
         write_archive(path, head | arrays, compressed=True)
 
     @classmethod
@@ -75,7 +104,7 @@ class RatioCounts:
             if str(arrays["format"]) != f"{FORMAT} {VERSION}":
                 raise ArtefactError(f"it is {str(arrays['format'])!r}")
             maps, tenths = (
-                {n.removeprefix(kind): a for n, a in arrays.items() if n.startswith(kind)}
+                {n.removeprefix(kind): _joined(a) for n, a in arrays.items() if n.startswith(kind)}
                 for kind in ("map.", "tenth.")
             )
             lambdas = len(LAMBDA_GRID)
@@ -90,6 +119,20 @@ class RatioCounts:
             return cls(str(arrays["study"]), maps, tenths)
         except UNUSABLE as error:
             raise unusable(path, "ratios", error) from error
+
+
+def _planes(counts: Counts) -> NDArray[np.uint8]:
+    """Bytes of equal weight side by side, [4, ...]: most are zero, and compress to a third less."""
+    split = np.ascontiguousarray(counts, dtype="<u4").view(np.uint8).reshape(*counts.shape, 4)
+    return np.ascontiguousarray(np.moveaxis(split, -1, 0))
+
+
+def _joined(planes: NDArray[Any]) -> Counts:
+    """The counts that `_planes` split."""
+    if planes.dtype != np.uint8 or planes.ndim < 3 or planes.shape[0] != 4:
+        raise ArtefactError(f"counts must be bytes, [4, V, ...], got {planes.dtype} {planes.shape}")
+    whole = np.ascontiguousarray(np.moveaxis(planes, 0, -1))
+    return whole.view("<u4").reshape(planes.shape[1:]).astype(np.uint32)
 
 
 class PictureError(InputError):

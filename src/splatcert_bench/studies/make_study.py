@@ -35,14 +35,17 @@ from splatcert_bench.baselines.named import maker_of
 from splatcert_bench.run.entries import ENSEMBLE, FULL_ENSEMBLE, BenchError
 from splatcert_bench.run.layout import Model
 from splatcert_bench.run.settings import at_ridge
+from splatcert_bench.studies.access import save_study_ledger
 from splatcert_bench.studies.batch import (
     FIELD,
+    MODEL,
     Batch,
     around_ensemble_mean,
     query_batch,
     timed_cameras,
 )
 from splatcert_bench.studies.checks import packing, visibility_facts
+from splatcert_bench.studies.collection import PREFERRED, SHOWN, page_order, spread
 from splatcert_bench.studies.counts import RatioCounts, ViewPicture
 from splatcert_bench.studies.scores import Label, Scored, score_batch
 from splatcert_bench.studies.study import SHAPE, Study
@@ -97,15 +100,18 @@ def make_study(model: Model) -> None:
     labelled = scene.held_out.reveal("evaluation", scene.held_out.with_photo, by="bench study")
     facts |= {"labels.before": float(before), "labels.after": float(len(labelled))}
     output_folder(model.raw_study, inside=model.bench.out)
+    output_folder(model.bench.out / "studies")
+    save_study_ledger(scene.held_out.ledger.entries, before, model.study_ledger)
     for batch in batches:
-        scored = score_batch(batch, labelled, betas_of(model))
+        is_main = model.is_main and batch is batches[0]
+        scored = score_batch(batch, labelled, betas_of(model), count=is_main)
         study = assemble(model, certificate, scored, batch, facts)
         study = replace(study, hashes={**study.hashes, "scales": fixed[batch.centre]})
         save_study(study, model.raw_study / f"{study.key}.npz")
-        counts = RatioCounts(study.key, scored.counts, scored.tenths)
-        counts.save(model.raw_study / f"{study.key}.ratios.npz")
-        if batch is batches[0]:
-            save_pictures(model.raw_study, study, batch, labelled)
+        if is_main:
+            counts = RatioCounts(study.key, scored.counts, scored.tenths)
+            counts.save(model.bench.out / "studies" / f"{study.key}.ratios.npz")
+            save_pictures(model, study, batch, labelled)
 
 
 def refuse_few(scene: Scene, model: Model) -> None:
@@ -196,13 +202,14 @@ def _size(batch: Batch) -> tuple[int, int]:
 
 
 def save_pictures(
-    folder: Path, study: Study, batch: Batch, labelled: Sequence[EvaluationView]
+    model: Model, study: Study, batch: Batch, labelled: Sequence[EvaluationView]
 ) -> None:
-    """Store the easiest, median and hardest view by oracle factor, for figures."""
+    """Store the views that figures show, by their place in the order of oracle factors."""
     half = LAMBDA_GRID.index(Fraction(1, 2))
     oracle = study.map(SHAPE).scores[:, study.beta_index("1/10"), half]
     order = np.argsort(oracle, kind="stable")
-    for name, place in PICTURED.items():
+    for path in picture_files(model):
+        place = PICTURED[path.name.split(".")[-3]]
         view = labelled[int(order[round(place * (len(order) - 1))])]
         shown = batch.views[view.name]
         label = Label.of(view, shown.centre)
@@ -212,4 +219,21 @@ def save_pictures(
         pixels = np.round(shown.centre.numpy() * 255).astype(np.uint8)
         field = shown.maps[FIELD].numpy()
         picture = ViewPicture(study.key, view.name, pixels, field, residual)
-        picture.save(folder / f"{study.key}.{name}.picture.npz")
+        picture.save(path)
+
+
+def picture_files(model: Model) -> list[Path]:
+    """Pictures of a scene that the figures show: chosen by the list of scenes, before any result.
+
+    One scene has all three; a few others, of other families if possible, have their median view.
+    """
+    if not model.is_main:
+        return []
+    entries = [(entry.family, entry.name) for entry in model.bench.config.scene]
+    first = min(entries, key=lambda entry: (entry[1] != PREFERRED, entry[1]))
+    rest = [e for e in spread([first, *sorted(entries, key=page_order)], SHOWN + 1) if e != first]
+    names = list(PICTURED) if model.scene == first[1] else ["median"]
+    if model.scene not in [first[1], *(name for _, name in rest[: SHOWN - 1])]:
+        return []
+    folder, key = model.bench.out / "studies", model.study_key(MODEL)
+    return [folder / f"{key}.{name}.picture.npz" for name in names]

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,23 +11,18 @@ from numpy.typing import NDArray
 
 from splatcert.certificate.content.record import LabelUse
 from splatcert.certificate.store import VIEWS
-from splatcert.conformal.calibrate import view_scores
 from splatcert.difficulty.factor import LAMBDA_GRID
 from splatcert.difficulty.predictor import ViewPredictor, load_predictor
 from splatcert.difficulty.rule import FactorRule, raw_predictions
 from splatcert.difficulty.views_file import SceneViews
-from splatcert.field.fitted_scene import FittedScene
 from splatcert.pipeline import learn
-from splatcert.scales.scale import ScaledView
-from splatcert.storage.whole import output_folder, replacing
+from splatcert.storage.whole import output_folder
 from splatcert_bench.run.layout import Bench, Model
 from splatcert_bench.run.settings import OUT_OF_FOLD, PAPER, ridge_of
 from splatcert_bench.studies.access import access_facts, load_ledger, open_sources, save_ledger
-from splatcert_bench.studies.batch import ENSEMBLE_MEAN, MODEL, queries
-from splatcert_bench.studies.make_study import betas_of, fitted_model
-from splatcert_bench.studies.scores import Label
+from splatcert_bench.studies.batch import ENSEMBLE_MEAN, MODEL
 from splatcert_bench.studies.study import Prediction
-from splatcert_bench.studies.study_file import load_study, save_study
+from splatcert_bench.studies.study_file import load_audit, load_study, save_study
 
 
 def learn_pool(bench: Bench, pool: str) -> None:
@@ -67,47 +61,46 @@ def source_views(bench: Bench, pool: str, scene: str) -> SceneViews:
 
 
 @dataclass(frozen=True, eq=False)
-class _Applied:
+class Applied:
     """A predictor on the query batch of a target, before labels."""
 
     predictor: ViewPredictor
     rule: FactorRule
-    scene: FittedScene
+    ridge: float | None
+    """Ridge of the field that it was learned on; None for that of `[field]`."""
     raw: NDArray[np.float64]
     factors: NDArray[np.float64]
 
 
-def add_predictions(model: Model) -> None:
-    """Add the view factors of every pool to a model's studies, in the unit that is deployed."""
-    bench, scene = model.bench, model.bench.load(model.scene)
-    backend = bench.config.backend
-    applied, (deployed, _) = {}, fitted_model(model, scene)
+def applied_predictors(
+    model: Model, pools: Sequence[str], names: Sequence[str]
+) -> dict[str, Applied]:
+    """The predictors of these pools on a target's held-out views, from stored descriptors."""
+    found = {}
     for ridge in model.ridges:
-        certificate, fitted = fitted_model(model, scene, ridge)
-        cameras = [view.camera for view in queries(scene)]
-        rows = np.array([fitted.scene.query(c, backend=backend).descriptor for c in cameras])
-        for pool in [pool for pool in model.pools if ridge_of(pool) == ridge]:
-            predictor = load_predictor(bench.predictor(pool, model.scene))
-            training = certificate.views.training.descriptors
-            rule = FactorRule.freeze(predictor, training, rows, "deployed")
+        views = SceneViews.load(model.certificate_at(ridge) / VIEWS)
+        rows = views.held_out.descriptors[views.held_out.rows_of(names)]
+        for pool in [pool for pool in pools if ridge_of(pool) == ridge]:
+            predictor = load_predictor(model.bench.predictor(pool, model.scene))
+            rule = FactorRule.freeze(predictor, views.training.descriptors, rows, "deployed")
             raw = raw_predictions(predictor, rule.units, rows)
-            applied[pool] = _Applied(predictor, rule, fitted.scene, raw, rule.factors(rows))
+            found[pool] = Applied(predictor, rule, ridge, raw, rule.factors(rows))
+    return found
 
-    betas, fixed = betas_of(model), len(scene.held_out.ledger.entries)
-    labelled = scene.held_out.reveal("evaluation", scene.held_out.with_photo, by="bench audit")
-    scores = {pool: np.empty((len(labelled), len(betas))) for pool in applied}
-    means = {pool: np.empty(len(labelled)) for pool in applied}
-    for row, view in enumerate(labelled):
-        fields = dict.fromkeys(one.scene for one in applied.values())
-        shown = {field: field.query(view.camera, backend=backend) for field in fields}
-        for pool, one in applied.items():
-            query = shown[one.scene]
-            label = Label.of(view, query.center.cpu())
-            scale = ScaledView.of(query, one.rule.factor_of(query), one.rule.lambda_b).scale()
-            scores[pool][row] = view_scores(label.residual, scale, betas, label.mask)
-            means[pool][row] = label.counted(scale).mean()
-    predictions = {
-        pool: Prediction(
+
+def add_predictions(model: Model, pools: Sequence[str], measured: Sequence[str]) -> None:
+    """Add the view factors of these pools to a model's studies, in the unit that is deployed.
+
+    Renders nothing. What the job `audit` measured is added for the pools in `measured`.
+    """
+    bench, names = model.bench, load_study(model.raw_study / f"{model.study_key(MODEL)}.npz").names
+    applied = applied_predictors(model, pools, names)
+    audited = load_audit(model.audit) if measured else {}
+    unknown = np.empty((0, 0)), np.empty(0)
+    predictions = {}
+    for pool, one in applied.items():
+        scores, means = audited.get(pool, unknown) if pool in measured else unknown
+        predictions[pool] = Prediction(
             raw=one.raw,
             factors=one.factors,
             lambda_a=one.predictor.lambda_a,
@@ -115,16 +108,13 @@ def add_predictions(model: Model) -> None:
             sources=bench.config.pools()[pool][model.scene],
             ridge=one.predictor.ridge,
             width=left_out_width(one.predictor),
-            scores=scores[pool],
-            means=means[pool],
+            scores=scores,
+            means=means,
         )
-        for pool, one in applied.items()
-    }
     facts = {}
     if "pool" in applied:
         learned = load_ledger(bench.ledger("pool"), model.scene)
-        studied = scene.held_out.ledger.entries, fixed
-        facts = access_facts(model.scene, deployed, learned, studied)
+        facts = access_facts(model, learned)
     _save(model, predictions, applied, facts)
 
 
@@ -142,17 +132,15 @@ def left_out_width(predictor: ViewPredictor) -> float:
 def _save(
     model: Model,
     predictions: Mapping[str, Prediction],
-    applied: Mapping[str, _Applied],
+    applied: Mapping[str, Applied],
     facts: Mapping[str, float],
 ) -> None:
     """Write the complete studies next to their ratios and pictures."""
     folder = model.bench.out / "studies"
     output_folder(folder)
     hashes = {f"predictor {pool}": one.predictor.sha256 for pool, one in applied.items()}
-    for path in sorted(model.raw_study.glob("*.npz")):
-        if path.name not in {f"{model.study_key(c)}.npz" for c in (MODEL, ENSEMBLE_MEAN)}:
-            with replacing(folder / path.name) as aside:
-                shutil.copyfile(path, aside)
+    for path in [model.raw_study / f"{model.study_key(c)}.npz" for c in (MODEL, ENSEMBLE_MEAN)]:
+        if not path.is_file():
             continue
         study = load_study(path)
         given = dict(predictions)

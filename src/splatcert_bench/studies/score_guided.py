@@ -8,6 +8,7 @@ that are scored must be the hashed ones.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -29,7 +30,7 @@ from splatcert.scales.scale import Rule, ScaledView
 from splatcert.scales.scoring import measure
 from splatcert.scene.roles import EvaluationView
 from splatcert.scene.scene import TrainingViews
-from splatcert.storage.whole import output_folder
+from splatcert.storage.whole import output_folder, write_text_whole
 from splatcert.training.losses import ssim
 from splatcert.witnesses.album import Album, render_maps
 from splatcert_bench.baselines.baseline import Fitted
@@ -38,7 +39,8 @@ from splatcert_bench.run.entries import ENSEMBLE
 from splatcert_bench.run.layout import Model
 from splatcert_bench.statistics.compared_scales import CORRECTED, GUIDED
 from splatcert_bench.statistics.ranking import ause
-from splatcert_bench.studies.batch import ENSEMBLE_MEAN, MODEL, queries, shrunk
+from splatcert_bench.studies.batch import ENSEMBLE_MEAN, MODEL, queries, shrunk, timed_cameras
+from splatcert_bench.studies.checks import guided_latency
 from splatcert_bench.studies.counts import count_tenths
 from splatcert_bench.studies.make_study import betas_of, fitted_model, members_of
 from splatcert_bench.studies.scores import Label
@@ -105,6 +107,10 @@ def score_guided(model: Model) -> None:
         }
         if known:
             save_guided(known, bench.out / "studies" / f"{model.study_key(centre)}.guided.npz")
+    cameras = timed_cameras(scene, bench.config.study.timed_views)
+    first = next(iter(scales.values()))
+    times = guided_latency(fitted, cameras, bench.config.study.repeats, first)
+    write_text_whole(model.guided_times, json.dumps(times, indent=1) + "\n")
 
 
 def one_is_around_the_render(name: str) -> bool:

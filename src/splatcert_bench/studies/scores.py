@@ -6,19 +6,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from splatcert.conformal.maps import TENTHS, rgb_residual, tenths_of, view_maps
+from splatcert.conformal.maps import TENTHS, ViewMaps, rgb_residual, tenths_of, view_maps
 from splatcert.conformal.pooled import native_multiplier
-from splatcert.conformal.ranks import ceil_rank, order_statistics, rank_correlation
+from splatcert.conformal.ranks import ceil_rank, order_statistics
 from splatcert.difficulty.factor import LAMBDA_GRID, shrink
 from splatcert.scene.roles import EvaluationView, require_labels
 from splatcert_bench.baselines.baseline import Reading
+from splatcert_bench.baselines.gavis import KAPPAS
+from splatcert_bench.run.entries import ENSEMBLE
 from splatcert_bench.statistics.compared_scales import WIDE_SHAPE
-from splatcert_bench.statistics.ranking import ause
+from splatcert_bench.statistics.ranking import Errors, rank_by
 from splatcert_bench.studies.batch import FIELD, Batch, Shown, shrunk
 from splatcert_bench.studies.counts import BINS, TENTH_EDGES, count_ratios, count_tenths
 from splatcert_bench.studies.study import SHAPE, MapScores
@@ -26,10 +30,10 @@ from splatcert_bench.studies.study import SHAPE, MapScores
 Array = NDArray[np.float64]
 PER_VIEW = "-pv"
 """Suffix of maps that are normalised within each view."""
-SHAPES = (SHAPE, WIDE_SHAPE)
-"""Maps normalised within each view that are our own shape."""
-COUNTED = (SHAPE, FIELD, "ensemble")
+COUNTED = (SHAPE, FIELD, ENSEMBLE)
 """Maps whose ratios are counted, for pooled calibration and the coverage curve."""
+BY_TENTHS = (SHAPE, WIDE_SHAPE, FIELD, ENSEMBLE, *(f"gavis-{kappa}" for kappa in KAPPAS))
+"""Maps whose ratios are counted by tenths of the half-width."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +65,22 @@ class Label:
 
     def counted(self, values: NDArray[np.generic]) -> Array:
         """The values of a map where pixels count, [n]."""
-        chosen = values.ravel() if self.mask is None else values[self.mask]
-        return chosen.astype(np.float64)
+        return self.chosen(values).astype(np.float64)
+
+    def chosen(self, values: NDArray[np.generic]) -> NDArray[Any]:
+        """The same in the map's own precision."""
+        return values.ravel() if self.mask is None else values[self.mask]
+
+    @cached_property
+    def errors(self) -> Errors:
+        """Residuals where pixels count, ready to be ranked."""
+        return Errors(self.counted(self.residual))
+
+    def under(self, scale: NDArray[np.float32]) -> ViewMaps:
+        """Residual and scale where pixels count."""
+        if not 0 < scale.min() <= scale.max() < np.inf:
+            view_maps(self.residual, scale, self.mask)  # says what is wrong
+        return ViewMaps(self.errors.values, self.counted(scale))
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,19 +99,28 @@ class Scored:
 
 
 def score_batch(
-    batch: Batch, labelled: Sequence[EvaluationView], betas: Sequence[Fraction]
+    batch: Batch,
+    labelled: Sequence[EvaluationView],
+    betas: Sequence[Fraction],
+    *,
+    count: bool = True,
 ) -> Scored:
-    """Every map at every shrinkage and level, normalised by scene and by view."""
+    """Every map at every shrinkage and level, normalised by scene and by view.
+
+    With `count`, also the ratios of the maps that tables pool or split by half-width.
+    """
     units = batch.units()
-    tables = {name: _Table.empty(name, len(labelled), betas) for name in _variants(units)}
+    tables = {name: _Table.empty(name, len(labelled), betas, count) for name in _variants(units)}
     labels = []
     for row, view in enumerate(labelled):
         shown = batch.views[view.name]
-        labels.append(Label.of(view, shown.centre))
+        label = Label.of(view, shown.centre)
+        labels.append(label)
+        flat = _Flat.of(label, betas)
         for name, table in tables.items():
             raw = name.removesuffix(PER_VIEW)
             reading = batch.readings.get(raw) if raw == name else None
-            table.fill(row, shown, labels[-1], units[raw], reading, betas)
+            table.fill(row, shown, label, units[raw], reading, flat)
         _copy_rankings(tables, row)
     return Scored(
         names=tuple(view.name for view in labelled),
@@ -104,7 +131,7 @@ def score_batch(
             name: table.scores(1.0 if name.endswith(PER_VIEW) else units[name], batch.readings)
             for name, table in tables.items()
         },
-        counts={name: tables[name].counts for name in COUNTED if name in tables},
+        counts={name: table.counts for name, table in tables.items() if table.counts.size},
         tenths={name: table.tenths for name, table in tables.items() if table.tenths.size},
     )
 
@@ -123,6 +150,32 @@ def _copy_rankings(tables: Mapping[str, _Table], row: int) -> None:
             table.ause[row], table.spearman[row] = other.ause[row], other.spearman[row]
 
 
+@dataclass(frozen=True, eq=False)
+class _Flat:
+    """A view under the constant scale, which every map is when fully shrunk."""
+
+    betas: Sequence[Fraction]
+    ranks: Sequence[int]
+    ratios: Array
+    """The residuals themselves."""
+    scores: Array
+    counts: NDArray[np.uint32]
+    tenths: NDArray[np.uint32]
+
+    @classmethod
+    def of(cls, label: Label, betas: Sequence[Fraction]) -> _Flat:
+        ranks = [ceil_rank(label.pixels, 1 - beta) for beta in betas]
+        residual = label.errors.values
+        return cls(
+            betas=betas,
+            ranks=ranks,
+            ratios=residual,
+            scores=order_statistics(residual, ranks),
+            counts=count_ratios(residual),
+            tenths=count_tenths(residual, np.zeros(residual.size, dtype=np.intp)),
+        )
+
+
 @dataclass(eq=False)
 class _Table:
     """The numbers of one map, filled view by view."""
@@ -138,9 +191,9 @@ class _Table:
     tenths: NDArray[np.uint32]
 
     @classmethod
-    def empty(cls, name: str, views: int, betas: Sequence[Fraction]) -> _Table:
-        bins = BINS if name in COUNTED else 0
-        steps = len(TENTH_EDGES) if name in SHAPES or not name.endswith(PER_VIEW) else 0
+    def empty(cls, name: str, views: int, betas: Sequence[Fraction], count: bool) -> _Table:
+        bins = BINS if count and name in COUNTED else 0
+        steps = len(TENTH_EDGES) if count and name in BY_TENTHS else 0
         return cls(
             name=name,
             values=np.full((views, len(betas), len(LAMBDA_GRID)), np.nan),
@@ -159,31 +212,30 @@ class _Table:
         label: Label,
         unit: float,
         reading: Reading | None,
-        betas: Sequence[Fraction],
+        flat: _Flat,
     ) -> None:
         per_view = self.name.endswith(PER_VIEW)
         raw = shown.maps[self.name.removesuffix(PER_VIEW)]
         own = shown.means[self.name.removesuffix(PER_VIEW)] if per_view else unit
-        ranks = [ceil_rank(label.pixels, 1 - beta) for beta in betas]
-        plain, residual = label.counted(raw.numpy()), label.counted(label.residual)
+        plain, residual = label.counted(raw.numpy()), label.errors.values
         for at, weight in enumerate(LAMBDA_GRID):
-            # Fully shrunk, every map is the constant one, whose ratios are the residuals.
-            ratios, tenth = residual, np.zeros(residual.size, dtype=np.intp)
-            if weight:
-                scale = shrink(raw, own, weight).numpy()
-                maps = view_maps(label.residual, scale, label.mask)
-                ratios, tenth = maps.ratios(), tenths_of(maps.scale)
-            self.values[row, :, at] = order_statistics(ratios, ranks)
-            if self.counts.shape[2]:
-                self.counts[row, at] = count_ratios(ratios)
-            if self.tenths.size:
-                self.tenths[row, at] = count_tenths(ratios, tenth)
+            # Fully shrunk, every map is the constant one.
+            maps = label.under(shrink(raw, own, weight).numpy()) if weight else None
+            ratios = flat.ratios if maps is None else maps.ratios()
+            values = flat.scores if maps is None else order_statistics(ratios, flat.ranks)
+            self.values[row, :, at] = values
+            if self.counts.size:
+                self.counts[row, at] = flat.counts if maps is None else count_ratios(ratios)
+            if self.tenths.size and maps is None:
+                self.tenths[row, at] = flat.tenths
+            elif self.tenths.size and maps is not None:
+                self.tenths[row, at] = count_tenths(ratios, tenths_of(maps.scale))
         self.means[row] = plain.mean() / own
         if not per_view:
-            self.ause[row] = ause(residual, plain)
-            self.spearman[row] = rank_correlation(residual, plain)
+            ranked = rank_by(label.errors, label.chosen(raw.numpy()))
+            self.ause[row], self.spearman[row] = ranked
         if reading is not None:
-            multipliers = [native_multiplier(reading, beta) for beta in betas]
+            multipliers = [native_multiplier(reading, beta) for beta in flat.betas]
             self.native[row] = [int((residual <= m * plain).sum()) for m in multipliers]
 
     def scores(self, unit: float, readings: Mapping[str, Reading | None]) -> MapScores:

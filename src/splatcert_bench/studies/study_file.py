@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from splatcert.conformal.levels import parse_level
 from splatcert.conformal.maps import TENTHS
@@ -30,7 +31,7 @@ from splatcert_bench.studies.study import (
     arrays_of,
 )
 
-FORMAT, GUIDED = "splatcert study", "splatcert guided scales"
+FORMAT, GUIDED, AUDIT = "splatcert study", "splatcert guided scales", "splatcert audit"
 VERSION = 2
 GUIDED_ARRAYS = ("scores", "means", "ause", "spearman", "psnr", "ssim", "tenths")
 
@@ -100,6 +101,33 @@ def load_guided(path: Path) -> dict[str, GuidedScores]:
         return found
     except UNUSABLE as error:
         raise unusable(path, "guided scales", error) from error
+
+
+Measured = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""Scores [V, betas] and means [V] of a deployed scale, measured on its maps."""
+
+
+def save_audit(measured: Mapping[str, Measured], path: Path) -> None:
+    """Write what was measured on the deployed scales, by pool."""
+    arrays = {
+        f"{pool}.{entry}": array
+        for pool, pair in sorted(measured.items())
+        for entry, array in zip(("scores", "means"), pair, strict=True)
+    }
+    head = {"format": np.array(f"{AUDIT} {VERSION}"), "pools": np.array(sorted(measured))}
+    write_archive(path, head | arrays, compressed=True)
+
+
+def load_audit(path: Path) -> dict[str, Measured]:
+    """Read an archive that `save_audit` wrote; a study checks the arrays."""
+    arrays = read_archive(path, "an audit")
+    try:
+        if str(arrays["format"]) != f"{AUDIT} {VERSION}":
+            raise StudyError(f"it is {str(arrays['format'])[:40]!r}")
+        pools = [str(pool) for pool in arrays["pools"]]
+        return {pool: (arrays[f"{pool}.scores"], arrays[f"{pool}.means"]) for pool in pools}
+    except UNUSABLE as error:
+        raise unusable(path, "an audit", error) from error
 
 
 def _recipe(prediction: Prediction) -> dict[str, Any]:

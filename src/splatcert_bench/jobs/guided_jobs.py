@@ -27,6 +27,7 @@ def _source(model: Model) -> Task:
         settings={"views": model.bench.config.learn.views},
         outputs=(model.guide_source,),
         after=(f"{model.label}/certify",),
+        passing=True,
     )
 
 
@@ -57,7 +58,11 @@ def guided_scores(model: Model, centres: list[str], members: tuple[str, ...]) ->
             function=score_guided,
             arguments=(model,),
             settings={"betas": list(config.study.betas), "pools": pools},
-            outputs=tuple(model.bench.out / "studies" / f"{key}.guided.npz" for key in keys),
+            outputs=(
+                *(model.bench.out / "studies" / f"{key}.guided.npz" for key in keys),
+                model.guided_times,
+            ),
+            dated=(model.guided_times,),
             after=(f"{model.label}/certify", *members, *(f"guide/{pool}" for pool in pools)),
         )
     ]
