@@ -78,22 +78,24 @@ void ask_witnesses(const F2& depth, const F3& picture, const std::array<float, 4
 std::pair<double, uint64_t> guided_scale(const F2& depth, const F3& picture,
                                          const std::array<float, 4>& lens,
                                          const std::vector<B2>& pixels, const F2& geometry,
-                                         const F2& field, const std::vector<float>& weights,
-                                         float intercept, const Out2& scale,
-                                         const Out3OrNone& drift) {
+                                         const F2& field, const std::vector<float>& guide,
+                                         const Out2& scale, const Out3OrNone& correction) {
     const std::vector<Witness> witnesses = witnesses_of(pixels, geometry);
     WitnessRequest request = request_of(depth, picture, lens, witnesses);
     const std::size_t height = depth.shape(0), width = depth.shape(1);
     expect(field, "field", {height, width});
     expect(scale, "scale", {height, width});
-    if (drift) expect(*drift, "drift", {3, height, width});
-    if (weights.size() != guide_weights) throw std::invalid_argument("a guide has eleven weights");
+    if (correction) expect(*correction, "correction", {3, height, width});
+    if (guide.size() != guide_numbers) throw std::invalid_argument("a guide has sixteen numbers");
     std::vector<double> sums(height);
     std::vector<uint32_t> told(height);
-    GuideRequest guide = {field.data(), {}, intercept, scale.data(), sums.data(), told.data()};
-    std::copy(weights.begin(), weights.end(), guide.weights);
-    request.drift = drift ? drift->data() : nullptr;
-    request.guide = &guide;
+    const float* rest = guide.data() + guide_weights;
+    GuideRequest made = {
+        field.data(), {},          rest[0],    rest[1], {rest[2], rest[3], rest[4]},
+        scale.data(), sums.data(), told.data()};
+    std::copy_n(guide.data(), guide_weights, made.weights);
+    request.correction = correction ? correction->data() : nullptr;
+    request.guide = &made;
     {
         nb::gil_scoped_release release;
         kernels().ask_witnesses(request);
@@ -110,6 +112,6 @@ void bind_witnesses(nb::module_& m) {
     m.def("ask_witnesses", &ask_witnesses, nb::arg("depth"), nb::arg("picture"), nb::arg("lens"),
           nb::arg("pixels"), nb::arg("geometry"), nb::arg("maps"));
     m.def("guided_scale", &guided_scale, nb::arg("depth"), nb::arg("picture"), nb::arg("lens"),
-          nb::arg("pixels"), nb::arg("geometry"), nb::arg("field"), nb::arg("weights"),
-          nb::arg("intercept"), nb::arg("scale"), nb::arg("drift").none());
+          nb::arg("pixels"), nb::arg("geometry"), nb::arg("field"), nb::arg("guide"),
+          nb::arg("scale"), nb::arg("correction").none());
 }

@@ -223,7 +223,22 @@ Vec scale_of(const GuideRequest& q, Vec field, const float* maps) {
         total = fma(log2(max(said[k], least)), Vec::all(q.weights[k]), total);
     const Vec distance = map(witness_distance) + keep(Vec::all(far_away), silent);
     total = fma(log2(max(distance, least)), Vec::all(q.weights[9]), total);
-    return exp2(min(max(total, Vec::all(-most_log2)), Vec::all(most_log2)));
+    return exp2(min(max(total, Vec::all(-most_log2)), Vec::all(most_log2))) + Vec::all(q.floor);
+}
+
+// The share of the mean residual that corrects the picture, in place of those three maps.
+void write_correction(const GuideRequest& q, float* maps) {
+    const Vec distance = max(Vec::load(maps + witness_distance * lanes), Vec::all(least_log));
+    const Vec count = Vec::load(maps + witness_count * lanes);
+    Vec odds = fma(count, Vec::all(q.gate[0] / asked), Vec::all(q.gate[2]));
+    odds = odds * Vec::all(static_cast<float>(log2_e));
+    odds = fma(log2(distance), Vec::all(q.gate[1]), odds);
+    odds = min(max(odds, Vec::all(-most_log2)), Vec::all(most_log2));
+    const Vec one = Vec::all(1.0f), trust = one / (one + exp2(Vec::all(0.0f) - odds));
+    for (int c = 0; c < 3; ++c) {
+        float* drift = maps + (witness_drift + c) * lanes;
+        (Vec::load(drift) * trust).store(drift);
+    }
 }
 
 void write_scale(const GuideRequest& q, std::size_t pixel, int columns, const float* maps,
@@ -253,9 +268,11 @@ void ask_witnesses(const WitnessRequest& q) {
                 std::memcpy(out + pixel, maps + map * lanes, columns * sizeof(float));
             };
             for (int map = 0; q.maps && map < witness_maps; ++map) copy(map, q.maps + map * plane);
-            for (int c = 0; q.drift && c < 3; ++c) copy(witness_drift + c, q.drift + c * plane);
             if (!q.guide) continue;
             write_scale(*q.guide, pixel, columns, maps, scale);
+            if (q.correction) write_correction(*q.guide, maps);
+            for (int c = 0; q.correction && c < 3; ++c)
+                copy(witness_drift + c, q.correction + c * plane);
             for (int k = 0; k < columns; ++k) sum += scale[k];
             for (int k = 0; k < columns; ++k) told += maps[witness_count * lanes + k] > 0;
         }

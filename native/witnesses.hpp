@@ -44,12 +44,13 @@ enum WitnessMap {
 };
 
 // Makes the scale of every pixel from these maps and the residual field.
-constexpr int guide_weights = 11;
+constexpr int guide_weights = 11, guide_numbers = guide_weights + 5;
 
 struct GuideRequest {
     const float* field;            // [H, W]
     float weights[guide_weights];  // in the order of the guide's features
-    float intercept;
+    float intercept, floor;
+    float gate[3];   // how far to trust the mean residual: by count, by log distance, always
     float* scale;    // [H, W]
     double* sums;    // [H], of the rows of the scale
     uint32_t* told;  // [H], pixels of each row that have a witness
@@ -62,8 +63,8 @@ struct WitnessRequest {
     float fx, fy, cx, cy;
     const Witness* witnesses;
     int count;
-    float* maps;   // [witness_maps, H, W] or null; zero where no witness sees the point
-    float* drift;  // [3, H, W] or null: those three maps alone
+    float* maps;        // [witness_maps, H, W] or null; zero where no witness sees the point
+    float* correction;  // [3, H, W] or null: the mean residual as far as the guide trusts it
     const GuideRequest* guide;  // null without a scale
 };
 

@@ -98,10 +98,9 @@ def guided_scale(
     pixels: list[Tensor],
     geometry: NDArray[float32],
     field: Tensor,
-    weights: list[float],
-    intercept: float,
+    guide: list[float],
     scale: Tensor,
-    drift: Tensor | None,
+    correction: Tensor | None,
 ) -> tuple[float, int]: ...
 
 class TooManyEntries(ValueError): ...  # noqa: N818 - named as in C++

@@ -193,7 +193,7 @@ class MadeScene:
                     ssim=1 - residual.mean(axis=(1, 2)),
                     tenths=np.array(tenths),
                     sources=pools[pool],
-                    rule=(1.5, 0.6, 0.5),
+                    power=1.5,
                 )
         return found
 

@@ -45,8 +45,8 @@ WEIGHTS = {"field": 0.3, "residual": 0.2, "clash": 0.2, "scatter": 0.1, "count":
 
 def made_guide(**changed: object) -> Guide:
     weights = tuple(WEIGHTS.get(name, 0.0) for name in FEATURES)
-    known: dict = {"weights": weights, "intercept": -0.5, "power": 1.5, "late": 0.6}
-    return Guide(**{**known, "strength": 0.75, "beta": "1/10", **changed})
+    known: dict = {"weights": weights, "intercept": -0.5, "floor": 0.002, "power": 1.5}
+    return Guide(**{**known, "gate": (4.0, -1.0, -3.0), "beta": "1/10", **changed})
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +158,8 @@ def test_a_guide_is_read_safely(tmp_path):
         ("weights", [1.0]),
         ("weights", [1e9] * len(FEATURES)),
         ("features", ["other"]),
-        ("strength", 2.0),
+        ("floor", 2.0),
+        ("gate", [1.0]),
         ("power", "1"),
         ("beta", "3"),
         ("version", 7),

@@ -16,7 +16,7 @@ from splatcert.raster.gpu.query import PLANES, DeviceMaps
 from splatcert.raster.gpu.witnesses import upload_photos
 from splatcert.raster.query_maps import QueryMaps
 from splatcert.raster.render import BackendError
-from splatcert.scales.guided_features import log_scale
+from splatcert.scales.guided_features import guided_map
 from splatcert.witnesses.album import ASKED, Album
 from splatcert.witnesses.maps import (
     Witness,
@@ -155,7 +155,8 @@ def rendered(picture: torch.Tensor, depth: torch.Tensor) -> QueryMaps:
 
 def made_guide() -> Guide:
     weights = (0.3, 0.2, 0.25, -0.1, 0.15, 0.05, -0.2, 0.1, 0.4, 0.3, -0.2)
-    return Guide(weights=weights, intercept=-0.5, power=1.0, late=0.0, strength=0.5, beta="1/10")
+    gate = (4.0, -1.0, -3.0)
+    return Guide(weights=weights, intercept=-0.5, floor=0.01, power=1.0, gate=gate, beta="1/10")
 
 
 @pytest.mark.parametrize("isa", _native.available_isas())
@@ -167,14 +168,15 @@ def test_the_scale_is_made_as_the_reference_makes_it_from_the_maps(isa):
     try:
         _native.set_isa(isa)
         maps = ask(query, picture, depth, witnesses)
-        made = ask_scale(query, found, witnesses, guide, drift=True)
+        made = ask_scale(query, found, witnesses, guide, correct=True)
     finally:
         _native.set_isa(before)
-    truth = log_scale(found.field, maps, guide).exp()
-    assert torch.allclose(made.scale, truth, rtol=2e-5)
-    assert abs(made.mean - float(truth.double().mean())) <= 1e-5 * made.mean
-    assert made.drift is not None and torch.equal(made.drift, maps.drift)
-    assert 0 < made.told == int((maps.count > 0).sum()) < depth.numel()
+    truth = guided_map(found.field, maps, guide)
+    assert torch.allclose(made.scale, truth.scale, rtol=2e-5)
+    assert abs(made.mean - truth.mean) <= 1e-5 * made.mean
+    assert made.correction is not None and truth.correction is not None
+    assert torch.allclose(made.correction, truth.correction, rtol=2e-5, atol=1e-9)
+    assert 0 < made.told == truth.told < depth.numel()
 
 
 def test_the_same_bits_for_any_number_of_threads():

@@ -154,7 +154,7 @@ class Certificate(Plotted):
     @property
     def training_factors(self) -> NDArray[np.float64]:
         """a_v of the training views, each described by the other folds, [T]."""
-        return training_factors(self.record.scale, self.views.training, self.record.training)
+        return training_factors(self.record.scale, self.views.training)
 
     @property
     def splats(self) -> Splats | None:

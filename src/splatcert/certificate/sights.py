@@ -25,15 +25,12 @@ def rule_of(scale: ScaleRecord) -> FactorRule | None:
     return FactorRule.of(scale.parameters, scale.bounds) if scale.name == "paper" else None
 
 
-def training_factors(
-    scale: ScaleRecord, table: ViewTable, training: Sequence[TrainingRecord]
-) -> Array:
+def training_factors(scale: ScaleRecord, table: ViewTable) -> Array:
     """a_v of the training views, each described by the other folds, [T]."""
     if (rule := rule_of(scale)) is not None:
         return rule.factors(table.descriptors)
     if scale.name == "guided":
-        cameras = [view.camera for view in training]
-        return GuidedRule.of(scale.parameters, cameras).factors(table.field_means, cameras)
+        return GuidedRule.of(scale.parameters).factors(table.field_means)
     return np.ones(len(table)) if scale.shape == 0 else table.field_means
 
 
@@ -54,7 +51,7 @@ def training_sights(
     scale: ScaleRecord, training: Sequence[TrainingRecord], views: SceneViews
 ) -> list[Sight]:
     """The training views, each described by the other folds."""
-    factors = training_factors(scale, views.training, training)
+    factors = training_factors(scale, views.training)
     return [
         Sight(view.camera, shares, float(factor))
         for view, shares, factor in zip(training, _shares(views.training), factors, strict=True)

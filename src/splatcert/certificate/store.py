@@ -34,7 +34,7 @@ from splatcert.certificate.field_file import FIELD, KEPT, FieldArrays
 from splatcert.certificate.hashes import canonical, joint_hash, seal_of
 from splatcert.config import FieldConfig
 from splatcert.difficulty.descriptor import check_schema
-from splatcert.difficulty.guided.rule import GuidedParameters
+from splatcert.difficulty.guided.rule import GuidedRule
 from splatcert.difficulty.rule import FactorParameters
 from splatcert.difficulty.views_file import SceneViews
 from splatcert.storage.schema import PlainError, from_plain, read_json, to_plain
@@ -168,7 +168,7 @@ def read_content(folder: Path) -> tuple[dict[str, Any], Record]:
         if record.scale.name == "paper":
             from_plain(FactorParameters, record.scale.parameters, "scale")
         if record.scale.name == "guided":
-            from_plain(GuidedParameters, record.scale.parameters, "scale")
+            GuidedRule.of(record.scale.parameters)
         return content, record
     except PlainError as error:
         raise CertificateError(

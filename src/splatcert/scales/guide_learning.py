@@ -1,26 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a guide is learned: weights of the maps by the width of boxes, then three numbers.
+"""How a guide is learned: weights of the maps by the width of boxes, then a gate and a power.
 
-A view's width is the mean scale times the level that covers 90% of its pixels. Half of the loss
-is its logarithm; the other half keeps coverage even between narrow and wide boxes, since the
-narrowest scale would give up the hardest pixels. The power of the mean scale and the weight of
-nearby training views are chosen by the width of calibrated boxes on captures left out.
+A view's width is the mean scale times the level that covers 90% of its pixels. A part of the loss
+is its logarithm; the rest keeps coverage even between narrow and wide boxes, since the narrowest
+scale would give up the hardest pixels. The gate of the correction makes pictures better; the power
+of the mean scale is chosen by the width of calibrated boxes on captures left out.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from fractions import Fraction
-from itertools import product
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.optim import AdamW
+from torch.optim.lr_scheduler import OneCycleLR
 
 from splatcert import __version__
 from splatcert.conformal.calibrate import view_score
@@ -34,18 +35,20 @@ from splatcert.scales.guided_features import scale_map
 Array = NDArray[np.float64]
 Fit = Callable[[tuple[GuideSource, ...]], Guide]
 BETA = Fraction(1, 10)
-EVEN = 0.75
+EVEN = 0.95
 """Weight of even coverage in the loss."""
-STEPS, PIXELS, RATE = 120, 100, 0.05
+STEPS, PIXELS, RATE = 200, 300, 0.05
 SOFTNESS = 0.02
 """Width of the window of ranks around the covered share."""
 LEAST_RESIDUAL = 1e-4
-POWERS, LATES = (0.75, 1.0, 1.25, 1.5, 1.75, 2.0), (0.0, 0.3, 0.6, 0.9)
-STRENGTHS = (0.25, 0.5, 0.75, 1.0)
-AS_GOOD = 0.0115
-"""Log errors that differ by less, 0.05 dB, count as equal."""
-USUAL = (1.5, 0.6)
-"""Power and late for a single source, which cannot be left out."""
+LEAST_ERROR = 1e-5
+"""Added to a view's mean squared error before the logarithm."""
+START = -2.5, -4.0
+"""Logarithms of scale and floor before learning; only their difference matters."""
+GATED = FEATURES.index("count"), FEATURES.index("distance")
+POWERS = (0.75, 1.0, 1.25, 1.5, 1.75, 2.0)
+USUAL = 1.25
+"""Power for a single source, which cannot be left out."""
 
 
 def learn_guide(sources: Sequence[GuideSource], fit: Fit | None = None) -> Guide:
@@ -55,46 +58,79 @@ def learn_guide(sources: Sequence[GuideSource], fit: Fit | None = None) -> Guide
     """
     fit = fit or fit_guide
     tried = left_out(sources, fit) if len(sources) > 1 else []
-    power, late = choose_rule(tried) if tried else USUAL
-    card = _card(sources, {one.source.name: one.saving(power, late) for one in tried})
-    return replace(fit(tuple(sources)), power=power, late=late, card=card)
+    power = choose_power(tried) if tried else USUAL
+    card = _card(sources, {one.source.name: one.saving(power) for one in tried})
+    return replace(fit(tuple(sources)), power=power, card=card)
 
 
 def fit_guide(sources: Sequence[GuideSource]) -> Guide:
-    """The guide of these sources with the usual rule for the factor."""
-    weights = fit_weights([source.learned for source in sources])
-    levels = [_log_means(source.learned, weights) for source in sources]
-    fields = [np.log(source.learned.field_means) for source in sources]
-    intercept = float(np.mean([f.mean() - l.mean() for f, l in zip(fields, levels, strict=True)]))
-    return Guide(
+    """The guide of these sources with the usual power."""
+    views = [source.views for source in sources]
+    weights, intercept, floor = fit_scale(views)
+    guide = Guide(
         weights=tuple(weights.tolist()),
         intercept=intercept,
-        power=USUAL[0],
-        late=USUAL[1],
-        strength=_strength([source.learned for source in sources]),
+        floor=math.exp(floor),
+        power=USUAL,
+        gate=fit_gate(views),
         beta=str(BETA),
     )
+    shift = float(np.mean([_field_over_scale(one, guide) for one in views]))
+    return replace(guide, intercept=intercept + shift, floor=math.exp(floor + shift))
 
 
-def fit_weights(views: Sequence[GuideViews]) -> Array:
-    """Weights that minimise width and unevenness, every source counting alike, [F]."""
-    units = torch.stack([v.maps.flatten(0, 1).var(0) for v in views]).mean(0).sqrt()
-    units = units.clamp(min=1e-3)
-    draw = torch.Generator().manual_seed(0)
+def fit_scale(views: Sequence[GuideViews]) -> tuple[Array, float, float]:
+    """Weights [F], intercept and log floor that minimise width and unevenness.
+
+    Every source counts alike. Adding a number to both intercept and log floor changes nothing.
+    """
+    units = _units(views)
     weights = torch.zeros(len(FEATURES), requires_grad=True)
-    optimiser = torch.optim.AdamW([weights], lr=RATE, weight_decay=0.01)
-    rate = torch.optim.lr_scheduler.OneCycleLR(optimiser, RATE, total_steps=STEPS)
+    levels = torch.tensor(START, requires_grad=True)
     share = torch.cat([torch.full((len(v.maps),), 1 / len(v.maps)) for v in views]) / len(views)
+    for picks in _steps(views, [weights, levels]):
+        maps = torch.cat([v.maps[:, pick] for v, pick in zip(views, picks, strict=True)])
+        residual = torch.cat([v.residual[:, pick] for v, pick in zip(views, picks, strict=True)])
+        logs = torch.logaddexp((maps / units) @ weights + levels[0], levels[1])
+        (share * _losses(logs, residual)).sum().backward()
+    intercept, floor = levels.detach().tolist()
+    return (weights.detach() / units).double().numpy(), intercept, floor
+
+
+def fit_gate(views: Sequence[GuideViews]) -> tuple[float, float, float]:
+    """The gate (eq:gate) under which corrected pictures differ least from photographs."""
+    units = _units(views)[list(GATED)]
+    centre = torch.stack([v.maps[..., GATED].mean((0, 1)) for v in views]).mean(0)
+    weights = torch.zeros(len(GATED) + 1, requires_grad=True)
+    for picks in _steps(views, [weights]):
+        total = torch.zeros(())
+        for view, pick in zip(views, picks, strict=True):
+            maps = (view.maps[:, pick][..., GATED] - centre) / units
+            gate = torch.sigmoid(maps @ weights[:-1] + weights[-1])
+            rest = view.difference[:, pick] - gate[..., None] * view.drift[:, pick]
+            total = total + torch.log(rest.square().mean((1, 2)) + LEAST_ERROR).mean()
+        total.backward()
+    count, distance = (weights.detach()[:-1] / units).tolist()
+    always = float(weights.detach()[-1]) - count * float(centre[0]) - distance * float(centre[1])
+    return count, distance, always
+
+
+def _steps(views: Sequence[GuideViews], learned: list[Tensor]) -> Iterator[list[Tensor]]:
+    """The pixels of each step; between steps, `learned` follow their gradients."""
+    draw = torch.Generator().manual_seed(0)
+    optimiser = AdamW(learned, lr=RATE, weight_decay=0.01)
+    rate = OneCycleLR(optimiser, RATE, total_steps=STEPS)
     for _ in range(STEPS):
-        picks = [torch.randint(v.maps.shape[1], (PIXELS,), generator=draw) for v in views]
-        pairs = list(zip(views, picks, strict=True))
-        maps = torch.cat([view.maps[:, pick] for view, pick in pairs])
-        residual = torch.cat([view.residual[:, pick] for view, pick in pairs])
         optimiser.zero_grad()
-        (share * _losses((maps / units) @ weights, residual)).sum().backward()
+        yield [torch.randint(v.maps.shape[1], (PIXELS,), generator=draw) for v in views]
         optimiser.step()
         rate.step()
-    return (weights.detach() / units).double().numpy()
+
+
+def _units(views: Sequence[GuideViews]) -> Tensor:
+    """Deviation of each map, [F]."""
+    spread = torch.stack([v.maps.flatten(0, 1).var(0) for v in views]).mean(0).sqrt()
+    return spread.clamp(min=1e-3)
 
 
 def _losses(logs: Tensor, residual: Tensor) -> Tensor:
@@ -117,36 +153,26 @@ class LeftOut:
 
     source: GuideSource
     guide: Guide
-    training: tuple[Array, Array]
-    """Oracle factors and mean scales of its training views, [T] each."""
-    learned: tuple[Array, Array]
-    """The same of the views to learn from, [V] each."""
+    needed: Array
+    """Oracle factors of its views, [V]."""
+    means: Array
+    """Their mean scales, [V]."""
 
     @classmethod
     def of(cls, source: GuideSource, guide: Guide) -> LeftOut:
         """Measure the views of a source with a guide."""
-        training = measure(source.training, guide)
-        if source.held_out is None:
-            return cls(source, guide, training, training)
-        return cls(source, guide, training, measure(source.held_out, guide))
+        return cls(source, guide, *measure(source.views, guide))
 
-    def width(self, power: float, late: float) -> float:
-        """Mean width over splits; training views do without what they needed themselves."""
-        guide, source = replace(self.guide, power=power, late=late), self.source
-        needed, means = self.training
-        rule = GuidedRule.freeze(guide, source.training.cameras, means, needed)
-        views = zip(self.learned[1].tolist(), source.learned.cameras, strict=True)
-        factors = [
-            rule.factor(mean, camera, leave=k if source.held_out is None else None)
-            for k, (mean, camera) in enumerate(views)
-        ]
-        return mean_width(self.learned[0], np.array(factors))
+    def width(self, power: float) -> float:
+        """Mean width over splits."""
+        rule = GuidedRule(guide=replace(self.guide, power=power))
+        return mean_width(self.needed, rule.factors(self.means))
 
-    def saving(self, power: float, late: float) -> float:
+    def saving(self, power: float) -> float:
         """Share of the constant scale's width that is saved."""
-        residual = self.source.learned.residual.double().numpy()
+        residual = self.source.views.residual.double().numpy()
         flat = np.array([view_score(r[None], np.ones((1, r.size)), BETA) for r in residual])
-        return saving(self.width(power, late), mean_width(flat, np.ones(len(flat))))
+        return saving(self.width(power), mean_width(flat, np.ones(len(flat))))
 
 
 def left_out(sources: Sequence[GuideSource], fit: Fit) -> list[LeftOut]:
@@ -158,18 +184,16 @@ def left_out(sources: Sequence[GuideSource], fit: Fit) -> list[LeftOut]:
     return found
 
 
-def choose_rule(tried: Sequence[LeftOut]) -> tuple[float, float]:
-    """Power and late with the least mean log width on sources left out."""
-    return min(
-        product(POWERS, LATES), key=lambda rule: sum(math.log(one.width(*rule)) for one in tried)
-    )
+def choose_power(tried: Sequence[LeftOut]) -> float:
+    """The power with the least mean log width on sources left out."""
+    return min(POWERS, key=lambda power: sum(math.log(one.width(power)) for one in tried))
 
 
 def measure(views: GuideViews, guide: Guide) -> tuple[Array, Array]:
     """Oracle factor and mean scale of each view, [V] each."""
     needed, means = [], []
     for logs, errors in zip(logs_of(views, guide), views.residual, strict=True):
-        values, mean = scale_map(logs)
+        values, mean = scale_map(logs, guide.floor)
         shape = (values.double() / mean).numpy()[None]
         needed.append(view_score(errors.double().numpy()[None], shape, BETA))
         means.append(mean)
@@ -184,26 +208,15 @@ def mean_width(needed: Array, factors: Array) -> float:
 
 
 def logs_of(views: GuideViews, guide: Guide) -> Tensor:
-    """The logarithm of s (eq:guided) at the pixels of views, [V, P]."""
+    """The exponent of eq:guided at the pixels of views, [V, P]."""
     weights = torch.tensor(guide.weights, dtype=views.maps.dtype)
     return views.maps @ weights + guide.intercept
 
 
-def _log_means(views: GuideViews, weights: Array) -> Array:
-    logs = views.maps @ torch.from_numpy(weights).to(views.maps)
-    return np.log(logs.exp().double().mean(1).numpy())
-
-
-def _strength(views: Sequence[GuideViews]) -> float:
-    """The smallest share of the witnesses' residual that improves pictures as much as any."""
-
-    def error(strength: float) -> float:
-        rest = [(v.difference - strength * v.drift).square().mean((1, 2)) for v in views]
-        return float(np.mean([torch.log(r + 1e-6).mean() for r in rest]))
-
-    errors = {strength: error(strength) for strength in STRENGTHS}
-    limit = min(errors.values()) + AS_GOOD
-    return min(strength for strength, value in errors.items() if value <= limit)
+def _field_over_scale(views: GuideViews, guide: Guide) -> float:
+    """Mean log ratio of the residual field to the scale."""
+    means = [scale_map(logs, guide.floor)[1] for logs in logs_of(views, guide)]
+    return float(np.mean(np.log(views.field_means) - np.log(means)))
 
 
 def _card(sources: Sequence[GuideSource], saved: Mapping[str, float]) -> dict[str, Any]:
@@ -211,12 +224,11 @@ def _card(sources: Sequence[GuideSource], saved: Mapping[str, float]) -> dict[st
     rows = [
         {
             "scene": source.name,
-            "views": len(source.learned.cameras),
+            "views": len(source.views.cameras),
             "saving": round(saved[source.name], 4) if source.name in saved else None,
             "hashes": dict(sorted(source.marks.items())),
         }
         for source in sources
     ]
     date = datetime.now(timezone.utc).strftime("%Y-%m-%d")
-    views = "training" if sources[0].held_out is None else "held-out"
-    return {"splatcert": __version__, "date": date, "views": views, "scenes": rows}
+    return {"splatcert": __version__, "date": date, "views": sources[0].kind, "scenes": rows}

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from splatcert.camera import Camera
 from splatcert.certificate.hashes import Mark, label_hash, photo_file_hash, photo_mark, place_mark
+from splatcert.difficulty.views_file import Views
 from splatcert.field.fitted_scene import FittedScene
 from splatcert.progress import Progress, each, quiet
 from splatcert.raster.render import Backend
@@ -25,7 +26,7 @@ from splatcert.scales.training_views import TrainingSide
 from splatcert.scene.roles import LabelledView, SourceView, require_labels
 from splatcert.witnesses.album import Album, render_maps
 
-MOST_VIEWS, PIXELS = 64, 1200
+MOST_VIEWS, PIXELS = 64, 4000
 """Views of a capture, evenly chosen, and pixels of each, at random."""
 
 
@@ -55,17 +56,12 @@ class GuideSource:
     """One source capture."""
 
     name: str
-    training: GuideViews
-    """Some of its training views, each without its own photograph."""
-    held_out: GuideViews | None
-    """Its held-out views; None if their labels must stay unused."""
+    kind: Views
+    """Training views are asked without their own photograph; held-out ones must be free to use."""
+    views: GuideViews
+    """The views that a guide is fitted to."""
     marks: dict[str, str]
     """Marks of its photographs, by role and name."""
-
-    @property
-    def learned(self) -> GuideViews:
-        """The views that weights are fitted to."""
-        return self.training if self.held_out is None else self.held_out
 
 
 def guide_source(
@@ -76,17 +72,17 @@ def guide_source(
     held_out: Sequence[SourceView] = (),
     on: Progress = quiet,
 ) -> GuideSource:
-    """A capture that has been fitted, with the held-out views that may be learned from."""
+    """A capture that has been fitted: its held-out views if given, else training views."""
     marks = {f"training {view.name}": _mark(view) for view in side.views}
+    if held_out:
+        labelled = [require_labels(view, SourceView) for view in held_out]
+        marks |= {f"held-out {view.name}": _mark(view) for view in labelled}
+        known = sample_views(labelled, scene, album, side.backend, on)
+        return GuideSource(name, "held-out", known, marks)
     chosen = np.linspace(0, len(side.views) - 1, min(MOST_VIEWS, len(side.views)))
     views = [side.views[int(k)] for k in chosen.round()]
-    training = sample_views(views, scene, album, side.backend, on)
-    if not held_out:
-        return GuideSource(name, training, None, marks)
-    labelled = [require_labels(view, SourceView) for view in held_out]
-    marks |= {f"held-out {view.name}": _mark(view) for view in labelled}
-    known = sample_views(labelled, scene, album, side.backend, on)
-    return GuideSource(name, training, known, marks)
+    known = sample_views(views, scene, album, side.backend, on)
+    return GuideSource(name, "training", known, marks)
 
 
 def sample_views(

@@ -3,24 +3,21 @@
 
 The pixels of a query are compared with the training photographs that saw the same surface.
 From these comparisons and the residual field, weights learned on other captures make the scale.
-The corrected centre adds the mean residual of the same photographs to the render. Everything is
-frozen before labels are opened, and a photograph never speaks about its own view.
+The corrected centre adds their mean residual to the render, as far as it can be trusted. Everything
+is frozen before labels are opened, and a photograph never speaks about its own view.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
 from torch import Tensor
 
 from splatcert.camera import Camera
 from splatcert.certificate.content.record import Center, ScaleRecord
-from splatcert.conformal.levels import parse_level
-from splatcert.difficulty.factor import LAMBDA_GRID
 from splatcert.difficulty.guided.guide import Guide, shipped_guide
 from splatcert.difficulty.guided.rule import GuidedRule
 from splatcert.field.fitted_scene import FittedScene, Query
@@ -29,7 +26,7 @@ from splatcert.raster.gpu.query import DeviceMaps
 from splatcert.raster.query_maps import QueryMaps
 from splatcert.raster.render import Backend
 from splatcert.scales.guided_features import flattened, guided_map
-from splatcert.scales.scale import Array, Betas, Photos, Rule, Scale, Seen
+from splatcert.scales.scale import Array, Photos, Rule, Scale, Seen
 from splatcert.witnesses.album import Album, render_maps
 from splatcert.witnesses.maps import GuidedMap
 
@@ -47,8 +44,6 @@ class GuidedScale(Scale):
     center: Center = "render"  # pyright: ignore[reportIncompatibleVariableOverride]
     album: Album | None = None
     """The training photographs; None before the scale is fitted."""
-    cameras: Sequence[Camera] = ()
-    """The training cameras."""
     name: str = "guided"
     needs_photos: bool = True
 
@@ -61,8 +56,7 @@ class GuidedScale(Scale):
         self, views: Photos, scene: FittedScene, backend: Backend, on: Progress = quiet
     ) -> GuidedScale:
         """The same scale with its photographs."""
-        album = Album.of(views, scene, backend, on)
-        return replace(self, album=album, cameras=tuple(view.camera for view in views))
+        return replace(self, album=Album.of(views, scene, backend, on))
 
     def look(self, scene: FittedScene, camera: Camera, backend: Backend) -> Query:
         """Picture and scale of one camera; the residual field where no photograph shows it."""
@@ -76,7 +70,7 @@ class GuidedScale(Scale):
         assert self.album is not None
         if isinstance(maps, DeviceMaps):
             return guided_map(maps.field.cpu(), self.album.ask(camera, maps), self.guide)
-        return self.album.scale(camera, maps, self.guide, drift=self.center == "corrected")
+        return self.album.scale(camera, maps, self.guide, correct=self.center == "corrected")
 
     def judged(self, query: Query, maps: QueryMaps, found: GuidedMap) -> Query:
         """A query with the scale and the centre that follow from what its witnesses say."""
@@ -84,31 +78,25 @@ class GuidedScale(Scale):
             return replace(query, remark=NO_WITNESS)
         values = flattened(found.scale, found.mean).to(maps.field)
         query = replace(query, field=values, field_mean=found.mean)
-        if self.center == "corrected" and found.drift is not None:
-            return replace(query, center=corrected(maps.center, found.drift, self.guide.strength))
+        if self.center == "corrected" and found.correction is not None:
+            return replace(query, center=corrected(maps.center, found.correction))
         return query
 
-    def settle(self, training: Seen, batch: Array, betas: Betas) -> Rule:
-        """The rule, from what training views needed when asked as if they were new."""
-        at = betas.index(parse_level(self.guide.beta, "beta"))
-        needed = [
-            np.nan if view.oracle is None else view.oracle[at, LAMBDA_GRID.index(Fraction(1))]
-            for view in training
-        ]
-        means = np.array([view.field_mean for view in training])
-        return _rule(GuidedRule.freeze(self.guide, self.cameras, means, np.array(needed)))
+    @property
+    def rule(self) -> Rule:
+        """How a view's factor follows from its mean scale."""
+        rule = GuidedRule(guide=self.guide)
+        return Rule(Fraction(1), lambda query: rule.factor(query.field_mean), rule.parameters())
+
+    def settle(self, training: Seen, batch: Array) -> Rule:
+        """The rule of the guide: nothing in it depends on the capture."""
+        return self.rule
 
     def stored_rule(self, record: ScaleRecord) -> Rule:
         """The rule stored in a certificate."""
-        return _rule(GuidedRule.of(record.parameters, self.cameras))
+        return replace(self, guide=GuidedRule.of(record.parameters).guide).rule
 
 
-def corrected(render: Tensor, drift: Tensor, strength: float) -> Tensor:
-    """The render plus a share of its witnesses' mean residual [3, H, W], in [0, 1], [H, W, 3]."""
-    return (render + strength * drift.permute(1, 2, 0).to(render)).clamp(0, 1)
-
-
-def _rule(rule: GuidedRule) -> Rule:
-    return Rule(
-        Fraction(1), lambda query: rule.factor(query.field_mean, query.camera), rule.parameters()
-    )
+def corrected(render: Tensor, correction: Tensor) -> Tensor:
+    """The render plus what its witnesses add [3, H, W], in [0, 1], [H, W, 3]."""
+    return (render + correction.permute(1, 2, 0).to(render)).clamp(0, 1)

@@ -19,35 +19,43 @@ LEAST = 2e-3
 """Floor of the logarithms, half a colour step."""
 FAR = 1.0
 """Distance of a witness where there is none."""
-FLATTEST = 0.1
+FLATTEST = 0.25
 """Share of the mean scale that every pixel gets."""
 LARGEST_LOG = 30.0
 
 
 def log_scale(field: Tensor, found: WitnessMaps, guide: Guide) -> Tensor:
-    """The logarithm of s (eq:guided) at every pixel, [H, W]; `ask_scale` makes s natively."""
+    """The exponent of eq:guided at every pixel, [H, W]; `ask_scale` applies it natively."""
     total = torch.full_like(field, guide.intercept)
     for weight, plane in zip(guide.weights, planes(field, found), strict=True):
         total.add_(plane, alpha=weight)
     return total
 
 
-def scale_map(logs: Tensor) -> tuple[Tensor, float]:
-    """The scale with a floor relative to its mean, and that mean."""
-    values = logs.clamp(-LARGEST_LOG, LARGEST_LOG).exp()
+def scale_map(logs: Tensor, floor: float) -> tuple[Tensor, float]:
+    """The flattened scale whose exponents these are, and its mean."""
+    values = logs.clamp(-LARGEST_LOG, LARGEST_LOG).exp().add_(floor)
     mean = float(values.double().mean())
     return flattened(values, mean), mean
 
 
 def guided_map(field: Tensor, found: WitnessMaps, guide: Guide) -> GuidedMap:
     """The scale of a query from maps that are stored, as a device brings them down."""
-    values = log_scale(field, found, guide).clamp(-LARGEST_LOG, LARGEST_LOG).exp()
+    values = log_scale(field, found, guide).clamp(-LARGEST_LOG, LARGEST_LOG).exp().add_(guide.floor)
     mean = float(values.double().mean())
-    return GuidedMap(values, mean, found.drift, int((found.count > 0).sum()))
+    correction = trust(found, guide) * found.drift
+    return GuidedMap(values, mean, correction, int((found.count > 0).sum()))
+
+
+def trust(found: WitnessMaps, guide: Guide) -> Tensor:
+    """The share of their mean residual that witnesses are believed (eq:gate), [H, W]."""
+    count, distance, always = guide.gate
+    odds = always + count / ASKED * found.count + distance * _log(found.distance)
+    return torch.sigmoid(odds.clamp(-LARGEST_LOG, LARGEST_LOG))
 
 
 def flattened(scale: Tensor, mean: float) -> Tensor:
-    """The scale with a floor relative to its mean."""
+    """The scale with a share of its mean at every pixel."""
     return (scale * (1 - FLATTEST)).add_(FLATTEST * mean)
 
 

@@ -34,7 +34,7 @@ class Constant(Scale):
 
     name: str = "constant"
 
-    def settle(self, training: object, batch: object, betas: object) -> Rule:
+    def settle(self, training: object, batch: object) -> Rule:
         """The rule with shape one and factor one."""
         return Rule(Fraction(0), lambda query: 1.0)
 
@@ -78,7 +78,7 @@ class OwnMap(Scale):
             )
         return replace(query, field=values, field_mean=float(values.double().mean()))
 
-    def settle(self, training: object, batch: object, betas: object) -> Rule:
+    def settle(self, training: object, batch: object) -> Rule:
         """The map itself: its shape without shrinkage, its mean over the view as the factor."""
         return Rule(Fraction(1), lambda query: query.field_mean)
 

@@ -12,7 +12,7 @@ import numpy as np
 from splatcert.certificate.content.record import Holes, ScaleRecord
 from splatcert.difficulty.predictor import ViewPredictor
 from splatcert.difficulty.rule import FactorRule, Unit
-from splatcert.scales.scale import Array, Betas, Rule, Scale, Seen
+from splatcert.scales.scale import Array, Rule, Scale, Seen
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class PaperScale(Scale):
         """What the predictor was learned from."""
         return None if self.predictor is None else self.predictor.card
 
-    def settle(self, training: Seen, batch: Array, betas: Betas) -> Rule:
+    def settle(self, training: Seen, batch: Array) -> Rule:
         """The rule: units of the descriptor and of a, from views without labels."""
         described = np.array([view.descriptor for view in training])
         return _rule(FactorRule.freeze(self.predictor, described, batch, self.unit))

@@ -111,7 +111,7 @@ class Scale(ABC):
         return self
 
     @abstractmethod
-    def settle(self, training: Seen, batch: Array, betas: Betas) -> Rule:
+    def settle(self, training: Seen, batch: Array) -> Rule:
         """The rule, from training views and descriptors of the query batch, without its labels."""
 
     @abstractmethod
@@ -126,7 +126,7 @@ class Scale(ABC):
         ready = self.prepared(side.views, scene, side.backend, on)
         training = study(ready.look, side, seen, fit, scene, on)
         closed = replace(fit, opened={})
-        return FittedScale(ready, side.backend, closed, scene, training, side.betas)
+        return FittedScale(ready, side.backend, closed, scene, training)
 
     def thaw(self, record: ScaleRecord, scene: FittedScene, backend: Backend) -> FrozenScale:
         """The frozen scale stored in a certificate, with its model."""
@@ -145,8 +145,6 @@ class FittedScale:
     """The model with everything derived from its training views."""
     training: tuple[TrainingRecord, ...]
     """The training views, each described by the other folds."""
-    betas: Betas
-    """Levels of their oracle factors."""
 
     def under(self, scale: Scale) -> FittedScale | None:
         """The same fit under another scale; None if that one looks at views in its own way."""
@@ -174,9 +172,8 @@ class FittedScale:
         looks = abreast(
             look, batch, [view.camera for view in batch], "describing held-out views", on
         )
-        rule = self.scale.settle(
-            self.training, np.array([query.descriptor for query, _ in looks]), self.betas
-        )
+        described = np.array([query.descriptor for query, _ in looks])
+        rule = self.scale.settle(self.training, described)
         queries = {
             view.name: QueryRecord(
                 name=view.name,

@@ -75,11 +75,11 @@ class Album:
         return ask_device(maps, asked, [photos[k] for k in places])
 
     def scale(
-        self, camera: Camera, found: QueryMaps, guide: Guide, *, drift: bool = False
+        self, camera: Camera, found: QueryMaps, guide: Guide, *, correct: bool = False
     ) -> GuidedMap:
         """The scale that the nearest photographs and the field make of a rendered camera."""
         near = self.nearest(camera, float(found.depth.median()))
-        return ask_scale(camera, found, [self.witnesses[k] for k in near], guide, drift=drift)
+        return ask_scale(camera, found, [self.witnesses[k] for k in near], guide, correct=correct)
 
     def nearest(self, camera: Camera, depth: float) -> list[int]:
         """Places of the views to ask: close to the camera, for its depth, and alike in direction.

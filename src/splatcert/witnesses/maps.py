@@ -104,8 +104,8 @@ class GuidedMap(NamedTuple):
     scale: Tensor
     """s (eq:guided), [H, W]."""
     mean: float
-    drift: Tensor | None
-    """Mean signed residual of the witnesses, [3, H, W]; None if not asked for."""
+    correction: Tensor | None
+    """What the witnesses add to the render, [3, H, W]; None if not asked for."""
     told: int
     """Pixels that have a witness."""
 
@@ -134,20 +134,19 @@ def ask_scale(
     witnesses: Sequence[Witness],
     guide: Guide,
     *,
-    drift: bool = False,
+    correct: bool = False,
 ) -> GuidedMap:
     """The scale of a query, without storing the maps that it is made from."""
     size = [camera.height, camera.width]
-    scale, mean_residual = _native.empty(size), _native.empty([3, *size]) if drift else None
+    scale, correction = _native.empty(size), _native.empty([3, *size]) if correct else None
     mean, told = _native.guided_scale(
         *_question(camera, found.center, found.depth, witnesses),
         plain_floats(found.field),
-        list(guide.weights),
-        guide.intercept,
+        [*guide.weights, guide.intercept, guide.floor, *guide.gate],
         scale,
-        mean_residual,
+        correction,
     )
-    return GuidedMap(scale, mean, mean_residual, told)
+    return GuidedMap(scale, mean, correction, told)
 
 
 def _question(

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ import torch
 from splatcert.camera import Camera
 from splatcert.capture import Capture
 from splatcert.difficulty.guided.guide import Guide
+from splatcert.difficulty.views_file import Views
 from splatcert.scales.guide_learning import fit_guide, learn_guide
 from splatcert.scales.guide_sources import GuideSource, GuideViews, guide_source
 from splatcert.storage.arrays import UNUSABLE, Arrays, read_archive, unusable, write_archive
@@ -23,6 +24,7 @@ from splatcert_bench.run.layout import Bench, Model
 from splatcert_bench.studies.make_study import fitted_model
 
 TENSORS = ("maps", "difference", "drift")
+VIEWS: tuple[Views, ...] = get_args(Views)
 MAX_BYTES = 1 << 30
 """Largest archive that is read; a view takes 80 kilobytes."""
 
@@ -73,13 +75,15 @@ def learn_guides(bench: Bench, pool: str) -> None:
 def save_source(source: GuideSource, path: Path) -> None:
     """Write a source as an archive without Python objects."""
     marks = json.dumps(source.marks, sort_keys=True)
-    arrays: dict[str, Any] = {"name": np.array(source.name), "marks": np.array(marks)}
-    for role, views in (("training", source.training), ("held_out", source.held_out)):
-        if views is not None:
-            cameras = [json.dumps(camera.to_plain()) for camera in views.cameras]
-            arrays[f"{role}_cameras"] = np.array(cameras)
-            arrays[f"{role}_field_means"] = views.field_means
-            arrays |= {f"{role}_{name}": getattr(views, name).numpy() for name in TENSORS}
+    cameras = [json.dumps(camera.to_plain()) for camera in source.views.cameras]
+    arrays: dict[str, Any] = {
+        "name": np.array(source.name),
+        "kind": np.array(source.kind),
+        "marks": np.array(marks),
+        "cameras": np.array(cameras),
+        "field_means": source.views.field_means,
+    }
+    arrays |= {name: getattr(source.views, name).numpy() for name in TENSORS}
     write_archive(path, arrays)
 
 
@@ -87,19 +91,14 @@ def load_source(path: Path) -> GuideSource:
     """Read an archive that `save_source` wrote."""
     arrays = read_archive(path, "a source of guides", MAX_BYTES)
     try:
-        training, held_out = (_views(arrays, role) for role in ("training", "held_out"))
-        if training is None:
-            raise ValueError("there are no training views")
-        return GuideSource(
-            str(arrays["name"]), training, held_out, json.loads(str(arrays["marks"]))
-        )
+        kind = {name: name for name in VIEWS}[str(arrays["kind"])]
+        marks = json.loads(str(arrays["marks"]))
+        return GuideSource(str(arrays["name"]), kind, _views(arrays), marks)
     except UNUSABLE as error:
         raise unusable(path, "a source of guides", error) from error
 
 
-def _views(arrays: Arrays, role: str) -> GuideViews | None:
-    if f"{role}_cameras" not in arrays:
-        return None
-    cameras = [Camera.from_plain(**json.loads(str(text))) for text in arrays[f"{role}_cameras"]]
-    tensors = {name: torch.from_numpy(arrays[f"{role}_{name}"]) for name in TENSORS}
-    return GuideViews(tuple(cameras), **tensors, field_means=arrays[f"{role}_field_means"])
+def _views(arrays: Arrays) -> GuideViews:
+    cameras = [Camera.from_plain(**json.loads(str(text))) for text in arrays["cameras"]]
+    tensors = {name: torch.from_numpy(arrays[name]) for name in TENSORS}
+    return GuideViews(tuple(cameras), **tensors, field_means=arrays["field_means"])

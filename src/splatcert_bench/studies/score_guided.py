@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The guided scale on the held-out views of one model, with the guide of every pool.
 
-A view is rendered once for all guides. As in `certify`, training
-views set the rules, every scale of the batch is hashed before labels are opened, and the maps
-that are scored must be the hashed ones.
+A view is rendered once for all guides. As in `certify`, every scale of the batch is hashed before
+labels are opened, and the maps that are scored must be the hashed ones.
 """
 
 from __future__ import annotations
@@ -17,17 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatcert.camera import Camera
-from splatcert.certificate.content.view_records import TrainingRecord
 from splatcert.certificate.hashes import map_hash
 from splatcert.conformal.calibrate import view_scores
-from splatcert.conformal.levels import parse_level
 from splatcert.conformal.maps import tenths_of, view_maps
 from splatcert.conformal.ranks import rank_correlation
 from splatcert.difficulty.guided.guide import load_guide
 from splatcert.field.fitted_scene import Query
 from splatcert.scales.guided import GuidedScale
 from splatcert.scales.scale import Rule, ScaledView
-from splatcert.scales.scoring import measure
 from splatcert.scene.roles import EvaluationView
 from splatcert.scene.scene import TrainingViews
 from splatcert.storage.whole import output_folder, write_text_whole
@@ -74,10 +70,10 @@ class _Row:
 def score_guided(model: Model) -> None:
     """Score the guided scale of every pool, around the render and the corrected centre."""
     bench, scene = model.bench, model.bench.load(model.scene)
-    certificate, fitted = fitted_model(model, scene)
+    _, fitted = fitted_model(model, scene)
     fitted = replace(fitted, **members_of(model))
     scales = guided_scales(model, fitted, scene.training)
-    rules = _rules(scales, fitted, scene.training, certificate.record.training)
+    rules = {name: scale.rule for name, scale in scales.items()}
     fixed = {
         view.name: {
             name: _Frozen(map_hash(one.field), one.factor)
@@ -126,26 +122,10 @@ def guided_scales(model: Model, fitted: Fitted, training: TrainingViews) -> Scal
     for pool, targets in bench.config.guide_pools().items():
         if model.scene in targets:
             guide = load_guide(bench.guide(pool, model.scene))
-            plain = GuidedScale(guide, "render", album, training.cameras)
+            plain = GuidedScale(guide, "render", album)
             found[f"{GUIDED} {pool}"] = plain
             found[f"{CORRECTED} {pool}"] = replace(plain, center="corrected")
     return found
-
-
-def _rules(
-    scales: Scales, fitted: Fitted, training: TrainingViews, known: Sequence[TrainingRecord]
-) -> dict[str, Rule]:
-    """The frozen rule of every scale, from training views asked as if they were new."""
-    seen: dict[str, list[TrainingRecord]] = {name: [] for name in scales}
-    records = {record.name: record for record in known}
-    betas = {name: (parse_level(one.guide.beta, "beta"),) for name, one in scales.items()}
-    for view in training:
-        counted = not view.has_mask or bool(view.mask().any())
-        for name, query in _judged(scales, fitted, view.camera):
-            oracle = measure(view, query, betas[name])[0].oracle if counted else None
-            record = replace(records[view.name], field_mean=query.field_mean, oracle=oracle)
-            seen[name].append(record)
-    return {n: one.settle(seen[n], np.empty((0, 0)), betas[n]) for n, one in scales.items()}
 
 
 def _judged(scales: Scales, fitted: Fitted, camera: Camera) -> Iterator[tuple[str, Query]]:
@@ -194,5 +174,5 @@ def _scores(scale: GuidedScale, sources: tuple[str, ...], rows: Sequence[_Row]) 
         ssim=np.array([row.ssim for row in rows]),
         tenths=np.array([row.tenths for row in rows]),
         sources=sources,
-        rule=(guide.power, guide.late, guide.strength),
+        power=guide.power,
     )

@@ -137,8 +137,8 @@ class GuidedScores:
     """Pixels by tenth of the half-width and ratio, [V, 10, coarser bins]."""
     sources: tuple[str, ...]
     """Scenes that the guide was learned on; never the target."""
-    rule: tuple[float, float, float]
-    """Power, late and strength, chosen on them."""
+    power: float
+    """Power of the mean scale, chosen on them."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -70,7 +70,7 @@ def load_study(path: Path) -> Study:
 
 def save_guided(guided: Mapping[str, GuidedScores], path: Path) -> None:
     """Write the guided scales of a study next to it."""
-    known = {n: {"sources": list(one.sources), "rule": list(one.rule)} for n, one in guided.items()}
+    known = {n: {"sources": list(one.sources), "power": one.power} for n, one in guided.items()}
     header = json.dumps({"format": GUIDED, "version": VERSION, "scales": known}, sort_keys=True)
     arrays = {
         f"{name}.{entry}": getattr(one, entry)
@@ -90,14 +90,14 @@ def load_guided(path: Path) -> dict[str, GuidedScores]:
         found = {}
         for name, plain in header["scales"].items():
             known = {entry: arrays[f"{name}.{entry}"] for entry in GUIDED_ARRAYS}
-            views, power, late, strength = len(known["means"]), *map(float, plain["rule"])
+            views = len(known["means"])
             for entry, array in known.items():
                 shape = {"scores": array.shape[:2], "tenths": (views, TENTHS, len(TENTH_EDGES))}
                 expected = (views, *shape[entry][1:]) if entry in shape else (views,)
                 if array.shape != expected or not np.isfinite(array).all():
                     raise StudyError(f"{entry} of {name[:40]!r} is {array.shape}")
-            sources = _words(plain["sources"])
-            found[str(name)] = GuidedScores(**known, sources=sources, rule=(power, late, strength))
+            sources, power = _words(plain["sources"]), float(plain["power"])
+            found[str(name)] = GuidedScores(**known, sources=sources, power=power)
         return found
     except UNUSABLE as error:
         raise unusable(path, "guided scales", error) from error

@@ -15,7 +15,7 @@ from splatcert_bench.tables.table import Cell, Column, Row, Table
 
 CHOSEN = (
     "λ_a", "λ_b", "Penalty", "b̄ × b̃: λ_a, λ_b", "3DGS-U: λ", "GAVIS: λ", "Ensemble: λ",
-    "Nested: τ and factor", "3DGS-U: own τ", "Guide: power, late, strength",
+    "Nested: τ and factor", "3DGS-U: own τ", "Guide: power",
 )  # fmt: skip
 
 
@@ -31,8 +31,8 @@ def choices(bench: BenchStudies) -> Table:
         rows=tuple(rows),
         notes=(
             "Shrinkages λ, ridge penalty of the view predictor, κ of GAVIS, ridge τ of the field "
-            "and form of its factor, power, late and strength of the guide: all chosen by width on "
-            "the source scenes of the target's pool, the penalty with views predicted by the other "
+            "and form of its factor, power of the guide: all chosen by width on the "
+            "source scenes of the target's pool, the penalty with views predicted by the other "
             "sources.",
         ),
     )
@@ -51,8 +51,8 @@ def _chosen(main: Evidence, study: Study) -> list[Cell]:
     found.append(_form(main.form(study)) if main.can(NESTED, study) else None)
     known = main.choice(ANY_RIDGE, study) if main.can(ANY_RIDGE, study) else None
     found.append(f"{_ridge(known.map)}, λ = {known.weight}" if known else None)
-    rule = study.guided_scores(GUIDED, main.pool).rule if main.can(GUIDED, study) else ()
-    found.append(", ".join(f"{value:g}" for value in rule) or None)
+    guided = study.guided_scores(GUIDED, main.pool) if main.can(GUIDED, study) else None
+    found.append(f"{guided.power:g}" if guided else None)
     return [cell(value) for value in found]
 
 
@@ -78,13 +78,13 @@ def pictures(bench: BenchStudies) -> Table:
         gain = [after - before for before, after in means]
         worst = float((moved.psnr - plain.psnr).min())
         psnr, ssim = ([cell(before), cell(after)] for before, after in means)
-        cells = (*psnr, cell(gain[0]), cell(worst), *ssim, cell(gain[1]), cell(moved.rule[2]))
+        cells = (*psnr, cell(gain[0]), cell(worst), *ssim, cell(gain[1]))
         rows.append(Row(study.scene, cells))
         gains.append(gain)
     values = np.array([[c.ours.value for c in row.cells] for row in rows], dtype=np.float64)
     means = [cell(float(value)) for value in values.mean(axis=0)]
     means[2], means[6] = (mean_cell(mean_of(evidence, column)) for column in np.array(gains).T)
-    means[3], means[7] = cell(float(values[:, 3].min())), cell(None)
+    means[3] = cell(float(values[:, 3].min()))
     rows.append(Row("Mean", tuple(means), True))
     return Table(
         name="pictures",
@@ -98,12 +98,11 @@ def pictures(bench: BenchStudies) -> Table:
             Column("SSIM, plain", digits=4),
             Column("SSIM, corrected", digits=4),
             Column("Gain", digits=4),
-            Column("Strength", digits=2),
         ),
         rows=tuple(rows),
         notes=(
             of_scenes(evidence, bench.main),
-            "Held-out views. The strength of the correction was chosen on the other scenes. In the "
+            "Held-out views. The gate of the correction was learned on the other scenes. In the "
             "last row, intervals are over scenes, and the least gain is that of any view.",
         ),
     )

@@ -85,7 +85,7 @@ class Learn:
             for row in guide.card["scenes"]
         ]
         show_table(("scene", "views", "saving left out"), rows, numbers=("views",))
-        say("Chosen", f"power {guide.power:g}, late {guide.late:g}, strength {guide.strength:g}")
+        say("Chosen", f"power {guide.power:g}")
         say("SHA-256", guide.sha256)
         say("Wrote", str(self.output))
         say("Next", f"splatcert certify DATA MODEL -o CERT --scale guided --guide {self.output}")

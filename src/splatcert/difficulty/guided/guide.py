@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The guide: what the guided scale learned on source captures, as a small JSON file.
 
-eq:guided   log s = weights . features + intercept          the scale of a pixel
-            log a = power log mean(s) + late e(camera)      the factor of its view
+eq:guided   s = exp(weights . features + intercept) + floor   the scale of a pixel
+            log a = power log mean(s)                         the factor of its view
+eq:gate     g = 1 / (1 + exp(-(gate . (count, log distance, 1))))
 
-e is what training views of the capture needed beyond that, near the camera (`GuidedRule`).
+g is the share of the witnesses' mean residual that the corrected centre adds to the render.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from splatcert.errors import InputError
 from splatcert.storage.schema import PlainError, from_plain, read_json, to_plain
 from splatcert.storage.whole import write_text_whole
 
-FORMAT, VERSION = "splatcert guide", 1
+FORMAT, VERSION = "splatcert guide", 2
 MAX_BYTES = 1 << 22
 FEATURES = (
     "field", "residual", "clash", "least clash", "bias", "spread", "drift", "scatter",
@@ -47,12 +48,12 @@ class Guide:
     """One per feature."""
     intercept: float
     """Makes the scale about as large as the residual field."""
+    floor: float
+    """What every pixel gets beside that, whatever its maps say."""
     power: float
     """Power of the mean scale that a view's factor takes."""
-    late: float
-    """Weight of what nearby training views needed beyond it."""
-    strength: float
-    """Share of the witnesses' mean residual that the corrected centre adds to the render."""
+    gate: tuple[float, float, float]
+    """How far to trust the witnesses' mean residual: weights of count and log distance, and 1."""
     beta: str
     """Pixel level it was learned for."""
     card: dict[str, Any] = field(default_factory=dict)
@@ -63,11 +64,11 @@ class Guide:
             raise GuideError("it was made for other maps; learn it again with this version")
         if len(self.weights) != len(FEATURES):
             raise GuideError(f"{len(FEATURES)} maps require as many weights")
-        numbers = (*self.weights, self.intercept, self.power, self.late)
+        numbers = (*self.weights, self.intercept, self.power, *self.gate)
         if not all(math.isfinite(x) and abs(x) <= MOST_WEIGHT for x in numbers):
             raise GuideError(f"weights must be finite and at most {MOST_WEIGHT:g}")
-        if not 0 <= self.strength <= 1:
-            raise GuideError(f"the strength must lie in [0, 1], got {self.strength}")
+        if not 0 <= self.floor <= 1:
+            raise GuideError(f"the floor must lie in [0, 1], got {self.floor}")
         parse_level(self.beta, "beta")
         check_card(self.card)
 
