@@ -24,7 +24,7 @@ from splatcert_bench.run.layout import Bench, Model
 from splatcert_bench.studies.make_study import fitted_model
 
 TENSORS = ("maps", "difference", "drift")
-VIEWS: tuple[Views, ...] = get_args(Views)
+KINDS: dict[str, Views] = {name: name for name in get_args(Views)}
 MAX_BYTES = 1 << 30
 """Largest archive that is read; a view takes 80 kilobytes."""
 
@@ -91,7 +91,7 @@ def load_source(path: Path) -> GuideSource:
     """Read an archive that `save_source` wrote."""
     arrays = read_archive(path, "a source of guides", MAX_BYTES)
     try:
-        kind = {name: name for name in VIEWS}[str(arrays["kind"])]
+        kind = KINDS[str(arrays["kind"])]
         marks = json.loads(str(arrays["marks"]))
         return GuideSource(str(arrays["name"]), kind, _views(arrays), marks)
     except UNUSABLE as error:
