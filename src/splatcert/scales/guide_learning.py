@@ -29,6 +29,7 @@ from splatcert.conformal.splits import calibration_size, draw_splits, estimate, 
 from splatcert.difficulty.guided.guide import FEATURES, Guide
 from splatcert.difficulty.guided.rule import GuidedRule
 from splatcert.difficulty.sources import ALPHA
+from splatcert.raster.abreast import one_torch_thread
 from splatcert.scales.guide_sources import GuideSource, GuideViews
 from splatcert.scales.guided_features import scale_map
 
@@ -66,13 +67,15 @@ def learn_guide(sources: Sequence[GuideSource], fit: Fit | None = None) -> Guide
 def fit_guide(sources: Sequence[GuideSource]) -> Guide:
     """The guide of these sources with the usual power."""
     views = [source.views for source in sources]
-    weights, intercept, floor = fit_scale(views)
+    with one_torch_thread():
+        weights, intercept, floor = fit_scale(views)
+        gate = fit_gate(views)
     guide = Guide(
         weights=tuple(weights.tolist()),
         intercept=intercept,
         floor=math.exp(floor),
         power=USUAL,
-        gate=fit_gate(views),
+        gate=gate,
         beta=str(BETA),
     )
     shift = float(np.mean([_field_over_scale(one, guide) for one in views]))
