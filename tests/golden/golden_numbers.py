@@ -42,13 +42,24 @@ CASES = {
 
 
 def environment() -> dict[str, str]:
-    """What may move a last bit: the same bits are asked for only where all of it agrees."""
+    """What may move a last bit: the same bits are asked for only where all of it agrees.
+
+    Torch's libraries choose kernels by the maker of the processor, so `reference` depends on it.
+    """
     return {
         "machine": platform.machine(),
+        "processor": processor(),
         "torch": torch.__version__,
         "numpy": np.__version__,
         "vector units": torch.backends.cpu.get_cpu_capability(),
     }
+
+
+def processor() -> str:
+    """The maker of the processor, where Linux names it."""
+    known = Path("/proc/cpuinfo")
+    lines = known.read_text().splitlines() if known.is_file() else []
+    return next((line.split()[-1] for line in lines if line.startswith("vendor_id")), "")
 
 
 def golden_numbers() -> Iterator[tuple[str, dict]]:

@@ -12,8 +12,13 @@ from golden_numbers import STORED, environment, golden_numbers
 
 import splatcert as sc
 
-CLOSE = 1e-5
-"""Relative, where another machine rounds differently; hashes of rounded numbers differ there."""
+CLOSE = 1e-4
+"""Relative, where another machine rounds differently; hashes of rounded numbers differ there.
+
+Between AMD and Intel, 2e-5 was seen.
+"""
+OURS = "cpu"
+"""Cases of this back end have the same bits on processors of every maker."""
 
 
 def unlike(stored: Any, found: Any, *, exact: bool) -> bool:
@@ -36,14 +41,16 @@ def unlike(stored: Any, found: Any, *, exact: bool) -> bool:
 
 def test_certificates_have_the_numbers_they_always_had():
     content = json.loads(STORED.read_text())
-    exact = content["environment"] == environment()
+    here = environment()
+    same = content["environment"] == here
+    alike = content["environment"] == here | {"processor": content["environment"]["processor"]}
     found = dict(golden_numbers())
     assert found.keys() == content["numbers"].keys()
     wrong = [
         f"{case}: {entry}"
         for case, numbers in content["numbers"].items()
         for entry, stored in numbers.items()
-        if unlike(stored, found[case][entry], exact=exact)
+        if unlike(stored, found[case][entry], exact=same or (alike and case.startswith(OURS)))
     ]
     assert not wrong
 
