@@ -2,6 +2,9 @@
 """Training learns, goes on where it stopped, keeps its limits, and says what is wrong."""
 
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +13,7 @@ import torch
 from plyfile import PlyData
 from small_capture import made_scene
 
+from splatcert.commands.demo import PHOTOGRAPHS
 from splatcert.config import ConfigError, TrainConfig
 from splatcert.errors import InputError
 from splatcert.raster import native
@@ -73,6 +77,18 @@ def test_threads_do_not_change_the_result(scene, threads):
         threads(count)
         results.append(train(scene, replace(SHORT, iterations=60)))
     assert equal(*results)
+
+
+def test_the_maker_of_the_processor_does_not_change_the_result(tmp_path):
+    """Torch's library is told to use other kernels, as it does on another maker's processor."""
+    options, found = ("--resolution", "96", "--iterations", "150"), []
+    for kernels in ("AUTO", "COMPATIBLE"):
+        out = tmp_path / kernels
+        command = [sys.executable, "-m", "splatcert.cli", "train", str(PHOTOGRAPHS), "-o", str(out)]
+        environment = os.environ | {"MKL_CBWR": kernels}
+        subprocess.run([*command, *options], env=environment, check=True, capture_output=True)
+        found.append((out / "splats.ply").read_bytes())
+    assert found[0] == found[1]
 
 
 def test_seeds_change_the_result(scene):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import log
 from typing import Protocol
 
 import torch
@@ -18,6 +19,7 @@ from torch import Tensor
 from splatcert._native import PreparedView
 from splatcert.config import TrainConfig
 from splatcert.raster.reference import rotations
+from splatcert.training.portable import exp
 from splatcert.training.table import GaussianTable
 
 SPLIT_INTO = 2
@@ -147,10 +149,10 @@ def grow(table: GaussianTable, clone: Tensor, split: Tensor, random: torch.Gener
     new_clones = table.rows(clone)
     halves = table.rows(split)
     halves = {name: t.repeat_interleave(SPLIT_INTO, dim=0) for name, t in halves.items()}
-    offsets = halves["log_scales"].exp() * torch.randn(halves["log_scales"].shape, generator=random)
+    offsets = exp(halves["log_scales"]) * torch.randn(halves["log_scales"].shape, generator=random)
     turned = (rotations(halves["quats"]) @ offsets[..., None])[..., 0]
     halves["means"] = halves["means"] + turned
-    halves["log_scales"] = halves["log_scales"] - torch.tensor(SPLIT_SHRINK).log()
+    halves["log_scales"] = halves["log_scales"] - log(SPLIT_SHRINK)
     table.keep(~split)
     old = len(table)
     table.append({name: torch.cat([new_clones[name], halves[name]]) for name in new_clones})

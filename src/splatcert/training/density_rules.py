@@ -23,6 +23,7 @@ from splatcert.training.density import (
     grow,
     within_limit,
 )
+from splatcert.training.portable import exponential
 from splatcert.training.table import GaussianTable
 
 ABSOLUTE_GRADIENT = 1.2e-3
@@ -93,7 +94,7 @@ class FastGSDensity(ScheduledDensity):
         gone = torch.zeros_like(candidates)
         if budget:
             # Exponential races sample without replacement, with no limit on the count.
-            race = torch.empty_like(weight).exponential_(generator=random) / weight
+            race = exponential(len(weight), random) / weight
             gone[race.topk(budget, largest=False).indices] = True
         return gone & candidates
 

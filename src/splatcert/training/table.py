@@ -12,6 +12,7 @@ from torch import Tensor
 
 from splatcert import _native
 from splatcert.splats.gaussians import Splats
+from splatcert.training.portable import exp
 
 PARAMETERS = ("means", "quats", "log_scales", "logit_opacities", "sh")
 BETAS = (0.9, 0.999)
@@ -41,7 +42,7 @@ class GaussianTable:
 
     def largest_scales(self) -> Tensor:
         """Standard deviation along the longest axis, [N]."""
-        return self.values["log_scales"].amax(dim=1).exp()
+        return exp(self.values["log_scales"].amax(dim=1))
 
     def adam(
         self,
