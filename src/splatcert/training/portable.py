@@ -13,7 +13,7 @@ from torch import Tensor
 
 
 def exp(values: Tensor) -> Tensor:
-    """e to the power of every entry."""
+    """The exponential of every entry."""
     return torch.from_numpy(np.exp(values.numpy()))
 
 
