@@ -99,6 +99,7 @@ def _study(model: Model) -> Task:
             model.study_ledger,
             *_beside_studies(model),
         ),
+        bulky=tuple(picture_files(model)),  # a photograph shows in its residuals
         after=(*certify_jobs(model), *member_jobs(model)),
     )
 

@@ -44,7 +44,10 @@ class Task:
     after: tuple[str, ...] = ()
     """Jobs whose outputs it reads."""
     bulky: tuple[Path, ...] = ()
-    """Outputs that are not kept between instalments; made again if an unfinished job reads them."""
+    """Outputs that are not kept between instalments: large, or not to be passed on.
+
+    They are made again if an unfinished job reads them.
+    """
     passing: bool = False
     """Whether its outputs are kept only until every job that reads them is done."""
     dated: tuple[Path, ...] = ()
