@@ -99,8 +99,9 @@ def tenths(bench: BenchStudies) -> Table:
     )
     rows = []
     for method in methods:
-        found = [_tenths(bench, evidence, method, study) for study in evidence.studies]
-        values = 100 * np.nanmean(np.array(found), axis=0)
+        found = np.array([_tenths(bench, evidence, method, study) for study in evidence.studies])
+        known = np.isfinite(found).sum(axis=0)
+        values = 100 * np.nansum(found, axis=0) / np.where(known, known, np.nan)
         rows.append(Row(label(method), tuple(cell(float(value)) for value in values)))
     heads = [f"{k}" for k in range(1, TENTHS + 1)]
     heads[0], heads[-1] = "Narrowest", "Widest"
