@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -21,9 +22,14 @@ import atheris
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests" / "trust")]
+sys.path[:0] = [str(ROOT / "tests" / "trust"), str(ROOT / "src")]
+# Atheris does not instrument what the finder of an editable install imports.
+sys.meta_path[:] = [one for one in sys.meta_path if "editable" not in type(one).__module__]
 
 with atheris.instrument_imports(include=["splatcert", "yaml"]):
+    import splatcert
+
+    splatcert.__path__.append(f"{sysconfig.get_path('purelib')}/splatcert")  # the native core
     from splatcert.certificate.content.record import Record
     from splatcert.certificate.hashes import has_known_origin
     from splatcert.certificate.store import read_content
