@@ -29,10 +29,12 @@ from splatcert.difficulty.card import field_card
 from splatcert.errors import InputError, listed
 from splatcert.raster.placement import fit_photos, sample_photos
 from splatcert.raster.render import Backend, BackendError, unavailable
+from splatcert.scales.guided import GuidedScale
 from splatcert.scales.named import learned_from
 from splatcert.scales.scale import Scale
 from splatcert.scene.roles import CalibrationView
 from splatcert.scene.scene import Scene
+from splatcert.witnesses.album import refuse_large_album
 
 if TYPE_CHECKING:
     from splatcert.splats.gaussians import Splats
@@ -64,6 +66,8 @@ def refuse_early(capture: Capture, scale: Scale, backend: Backend) -> None:
     """Refuse unsuitable inputs before any work is done or any label is read."""
     refuse_unfit_views(capture.scene)
     refuse_known_photos(scale, capture.scene)
+    if isinstance(scale, GuidedScale):
+        refuse_large_album(capture.scene.training.cameras)
     refuse_unlike_model(capture, backend)
 
 

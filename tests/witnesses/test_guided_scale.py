@@ -35,6 +35,7 @@ from splatcert.refusals import PredictorSawTheseError
 from splatcert.scales import named
 from splatcert.scales.guided import NO_WITNESS, GuidedScale
 from splatcert.scales.named import chosen_guide
+from splatcert.storage.memory import MemoryLimitError
 from splatcert.storage.schema import to_plain
 from splatcert.witnesses import album
 from splatcert.witnesses.photos import PhotosError
@@ -121,6 +122,16 @@ def test_photographs_that_are_not_the_certified_ones_are_refused_by_name(certifi
     with pytest.raises(PhotosError, match=f"{views[0].name} is 30 x 20 pixels here"):
         with_model(stored, model, photos=smaller)
     assert sc.load_certificate(folder).threshold > 0  # it can still be read
+
+
+def test_more_photographs_than_memory_holds_are_refused_before_any_work(photos, model, monkeypatch):
+    monkeypatch.setenv("SPLATCERT_MEMORY_GIB", "1e-5")
+    capture = made_capture(photos)
+    with pytest.raises(
+        MemoryLimitError, match="training photographs would take .* paper keeps none"
+    ):
+        sc.certify(capture, model, unseen=HELD_OUT, scale=GuidedScale(made_guide()))
+    assert not capture.held_out.ledger.entries
 
 
 def test_a_photograph_never_speaks_about_its_own_view(photos, model):

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,8 +23,9 @@ from splatcert.raster.gpu.witnesses import upload_photos
 from splatcert.raster.query_maps import QueryMaps
 from splatcert.raster.render import Backend, open_view, render
 from splatcert.scene.roles import TrainingView, require_labels
+from splatcert.storage.memory import require_memory
 from splatcert.witnesses.maps import GuidedMap, Witness, WitnessMaps, ask, ask_device, ask_scale
-from splatcert.witnesses.pack import in_words, pack
+from splatcert.witnesses.pack import BYTES, in_words, pack
 
 ASKED = 8
 """Number of training views that are asked about a camera."""
@@ -55,6 +56,7 @@ class Album:
             return Witness(view.camera, packed)
 
         cameras = [view.camera for view in views]
+        refuse_large_album(cameras)
         return cls(tuple(abreast(collect, views, cameras, "collecting training photographs", on)))
 
     @property
@@ -101,6 +103,17 @@ class Album:
         cameras = [witness.camera for witness in self.witnesses]
         parts = ("centre", "forward", "world_to_camera")
         return tuple(np.array([getattr(camera, part) for camera in cameras]) for part in parts)
+
+
+def refuse_large_album(cameras: Sequence[Camera]) -> None:
+    """Refuse more training photographs than memory may hold."""
+    what = f"the guided scale of {len(cameras):,} training photographs"
+    require_memory(album_bytes(cameras), what, " (--scale paper keeps none)")
+
+
+def album_bytes(cameras: Iterable[Camera]) -> int:
+    """Memory that the training photographs of these cameras take."""
+    return sum(BYTES * camera.width * camera.height for camera in cameras)
 
 
 def _upload(device: Device, album: Album) -> list[Buffer]:
