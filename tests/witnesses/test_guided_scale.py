@@ -128,7 +128,7 @@ def test_more_photographs_than_memory_holds_are_refused_before_any_work(photos, 
     monkeypatch.setenv("SPLATCERT_MEMORY_GIB", "1e-5")
     capture = made_capture(photos)
     with pytest.raises(
-        MemoryLimitError, match="training photographs would take .* paper keeps none"
+        MemoryLimitError, match="--scale paper keeps none"
     ):
         sc.certify(capture, model, unseen=HELD_OUT, scale=GuidedScale(made_guide()))
     assert not capture.held_out.ledger.entries
