@@ -127,9 +127,7 @@ def test_photographs_that_are_not_the_certified_ones_are_refused_by_name(certifi
 def test_more_photographs_than_memory_holds_are_refused_before_any_work(photos, model, monkeypatch):
     monkeypatch.setenv("SPLATCERT_MEMORY_GIB", "1e-5")
     capture = made_capture(photos)
-    with pytest.raises(
-        MemoryLimitError, match="--scale paper keeps none"
-    ):
+    with pytest.raises(MemoryLimitError, match="--scale paper keeps none"):
         sc.certify(capture, model, unseen=HELD_OUT, scale=GuidedScale(made_guide()))
     assert not capture.held_out.ledger.entries
 
