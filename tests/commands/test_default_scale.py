@@ -7,14 +7,19 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from certified_capture import HELD_OUT, made_predictor
 from splatcert import cli
 from splatcert.certificate.hashes import place_mark
+from splatcert.certificate.store import read_certificate
+from splatcert.deploy import open_certificate
 from splatcert.difficulty.guided.guide import shipped_guide
 from splatcert.scales import named
 from splatcert.scene.load import load_scene
+from splatcert.splats.files import load_splats
+from splatcert_viewer.shown import ViewerState
 
 EVERY_THIRD = ["--holdout", "3"]
 NEEDS_PHOTOS = "Prediction requires the training photos. --scale paper makes a certificate"
@@ -168,3 +173,20 @@ def test_a_report_without_the_photos_leaves_pictures_out_in_words(made, place, t
     data = ["--data", str(place / "capture")]
     assert cli.main(["report", str(lost), "-o", str(page), *model, *data]) == 0
     assert 'data-kind="render"' in page.read_text()
+
+
+def test_exported_uncertainty_is_in_the_units_of_the_boxes(made, tmp_path):
+    """The guided scale has factors of its own unit, and a threshold that is no half-width."""
+    assert cli.main(["export", str(made), "-o", str(tmp_path / "out")]) == 0
+    rows = load_splats(tmp_path / "out/support.ply").extra
+    mean = np.average(rows["uncertainty"], weights=rows["exposure"])
+    usual = np.mean(read_certificate(made).usual_half_widths)
+    assert mean == pytest.approx(usual, rel=0.5)
+
+
+def test_a_viewer_compares_factors_in_their_own_unit(made, place):
+    certificate = open_certificate(made)
+    gauge = ViewerState.of(certificate, None).gauge
+    assert gauge.predicted and 0 < gauge.least < gauge.most < 0.5
+    known = [view.factor for view in certificate.record.calibration]
+    assert (gauge.least, gauge.most) == (min(known), max(known))
