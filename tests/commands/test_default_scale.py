@@ -47,7 +47,9 @@ def made(place) -> Path:
 
 def test_the_default_is_guided_and_says_what_prediction_requires(place, tmp_path, capsys):
     assert certify(place, tmp_path / "cert") == 0
-    assert NEEDS_PHOTOS in flat(capsys.readouterr().out)
+    said = flat(capsys.readouterr().out)
+    assert NEEDS_PHOTOS in said
+    assert f"--model {place / 'model.ply'} --data {place / 'capture'}" in said.split("Next")[1]
     record = stored(tmp_path / "cert")
     assert record["scale"]["name"] == "guided" and record["scale"]["needs_photos"]
     assert record["center"] == "render"
@@ -190,3 +192,20 @@ def test_a_viewer_compares_factors_in_their_own_unit(made, place):
     assert gauge.predicted and 0 < gauge.least < gauge.most < 0.5
     known = [view.factor for view in certificate.record.calibration]
     assert (gauge.least, gauge.most) == (min(known), max(known))
+
+
+@pytest.mark.parametrize("schema", [2, 3])
+def test_a_certificate_made_before_requires_no_photos(schema, tmp_path, capsys):
+    """It verifies, is described and exported as ever, whatever the default is now."""
+    golden = Path(__file__).parents[1] / f"golden/schema-{schema}"
+    folder = shutil.copytree(golden / "certificate", tmp_path / "cert")
+    shutil.copy(golden / "splats.ply", tmp_path / "model.ply")
+    assert cli.main(["verify", str(folder)]) == 0
+    assert cli.main(["inspect", str(folder)]) == 0
+    assert "Prediction" not in capsys.readouterr().out
+    record = read_certificate(folder).record
+    assert record.scale.name == "paper" and not record.scale.needs_photos
+    model = ["--model", str(tmp_path / "model.ply")]
+    assert cli.main(["export", str(folder), *model, "-o", str(tmp_path / "out")]) == 0
+    frames = ["--cameras", "held-out", "--no-film", "-o", str(tmp_path / "frames")]
+    assert cli.main(["render", str(folder), *model, *frames]) == 0

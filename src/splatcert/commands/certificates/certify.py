@@ -41,7 +41,7 @@ SCALE = (
 )
 SCALE_OPTION: Any = tyro.conf.arg(metavar="NAME[,NAME]", help=SCALE, help_behavior_hint="")
 PREDICTOR = (
-    "View predictor: a file written by splatcert learn; default, strict (trained without "
+    "View predictor of the paper's scale: a file written by splatcert learn; default, strict (trained without "
     "Mip-NeRF 360) or reverse (trained without Tanks & Temples and Deep Blending); or none."
 )
 
@@ -75,13 +75,13 @@ class Certify:
     predictor: Annotated[str, tyro.conf.arg(metavar="FILE|NAME|none", help=PREDICTOR)] = "default"
     scale: Annotated[str | None, SCALE_OPTION] = None
     holes: Literal["wide", "paper"] = "wide"
-    """Boxes where the model shows nothing: wide, or the narrowest of their view (paper)."""
+    """Boxes of the paper's scale where the model shows nothing: wide, or the narrowest (paper)."""
     center: Literal["render", "corrected"] = "render"
     """Picture that boxes lie around: the render, or the render corrected by training photos."""
     guide: Annotated[Path | None, unset("FILE")] = None
     """Weights of the guided scale, written by splatcert learn --guide. Default: the package's."""
     unit: Literal["deployed", "batch"] = "deployed"
-    """Unit of the view factor. batch, as in the paper, covers only the held-out views."""
+    """Unit of the paper's view factor. batch, as in the paper, covers only the held-out views."""
     background: Annotated[Colour | None, unset("R G B")] = None
     """Colour behind the splats, 0 to 1. Default: the model's, else the capture's, else black."""
     splits: int = 200
@@ -150,8 +150,10 @@ class Certify:
             print(json.dumps(facts(certificate, self.output, diagnose=self.diagnose), indent=2))
             return
         lines = closing_lines(certificate, self.output)
-        if remembered(self.output, "model") is None:
-            lines["Next"] += f" --model {shlex.quote(str(model))}"
+        needed = {"model": model} | ({"data": self.data} if scale.needs_photos else {})
+        for name, place in needed.items():
+            if remembered(self.output, name) is None:
+                lines["Next"] += f" --{name} {shlex.quote(str(place))}"
         say_all(lines)
         if self.diagnose:
             say_all(diagnosis_lines(certificate))

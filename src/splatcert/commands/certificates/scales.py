@@ -82,8 +82,8 @@ def _named(name: str, asked: Certify, scene: Scene) -> Chosen:
     if asked.guide is not None:
         return GuidedScale(load_guide(asked.guide), asked.center), {}
     found, guide = chosen_guide(scene)
-    other = f"using {found}: the default guide was trained on photos held out here"
-    return GuidedScale(guide, asked.center), {} if found == "guide" else {"Guide": other}
+    other = {"Guide": f"using {found}: the default guide was trained on photos held out here"}
+    return GuidedScale(guide, asked.center), {} if found == "guide" else other
 
 
 def _paper(asked: Certify, scene: Scene) -> Chosen:
