@@ -42,7 +42,7 @@ SCALE = (
 SCALE_OPTION: Any = tyro.conf.arg(metavar="NAME[,NAME]", help=SCALE, help_behavior_hint="")
 PREDICTOR = (
     "View predictor of the paper's scale: a file written by splatcert learn; default, strict "
-    "(trained without Mip-NeRF 360) or reverse (without Tanks & Temples and Deep Blending); or none."
+    "(learned without Mip-NeRF 360) or reverse (without Tanks & Temples, Deep Blending); or none."
 )
 
 
