@@ -52,7 +52,8 @@ def certified(
             capture = replace(capture, scene=replace(capture.scene, training=some))
         field = FieldConfig(max_steps=steps) if photos else FieldConfig()
         config = CertifyConfig(field=field)
-        sc.certify(capture, config=config, backend=backend, remember=False).save(folder)
+        made = sc.certify(capture, scale="paper", config=config, backend=backend, remember=False)
+        made.save(folder)
     return read_certificate(folder)
 
 

@@ -3,7 +3,8 @@
 
 python benchmarks/certificates.py CERT... [--sources CERT...]
 
-Make the certificates with `splatcert certify`, and their predictor with `splatcert learn`.
+Make the certificates with `splatcert certify --scale paper`, and their predictor with
+`splatcert learn`.
 """
 
 from __future__ import annotations

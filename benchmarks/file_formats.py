@@ -76,7 +76,7 @@ def written_files(run: Path, folder: Path, tool: str) -> Iterator[tuple[Path, st
 def row_of(file: Path, writer: str, photographs: Path, held_out: tuple[str, ...]) -> dict:
     """The figures of one file as it is shipped."""
     capture = sc.open_capture(photographs, file, holdout=held_out)
-    certificate = sc.certify(capture)
+    certificate = sc.certify(capture, scale="paper")
     revealed = capture.scene.held_out.reveal("evaluation", held_out, by="benchmark")
     quality = [view.psnr for view in measure(capture.splats, revealed)]
     return {

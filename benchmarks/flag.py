@@ -147,7 +147,8 @@ def main() -> None:
     rows = json.loads(RESULTS.read_text())["captures"] if RESULTS.exists() else {}
     for data, model in zip(options.pairs[::2], options.pairs[1::2], strict=True):
         folder = None if options.work is None else options.work / f"kept-{data.name}"
-        certificate = sc.certify(sc.open_capture(data, model), folder=folder)
+        capture = sc.open_capture(data, model)
+        certificate = sc.certify(capture, scale="paper", folder=folder)
         limit = certificate.record.strangeness
         row = {
             "views": limit.views,

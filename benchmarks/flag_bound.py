@@ -96,7 +96,8 @@ def main() -> None:
     parser.add_argument("--work", type=Path, help="folder that keeps fitted fields")
     options = parser.parse_args()
     folder = None if options.work is None else options.work / f"kept-{options.data.name}"
-    certificate = sc.certify(sc.open_capture(options.data, options.model), folder=folder)
+    capture = sc.open_capture(options.data, options.model)
+    certificate = sc.certify(capture, scale="paper", folder=folder)
     record, views = certificate.record, certificate.views
     order = views.held_out.rows_of(view.name for view in record.calibration)
     own = features(

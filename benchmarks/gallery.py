@@ -91,7 +91,7 @@ def main() -> None:
         stored = asked.certs / f"{model.name}.cert"
         if not stored.exists():
             made = ["certify", str(asked.scenes / model.name), str(model), "-o", str(stored)]
-            assert cli.main(made) == 0
+            assert cli.main([*made, "--scale", "paper"]) == 0
         certificate = open_certificate(stored, model)
         view, shown[model.name] = typical_view(certificate)
         rows.append(facts_of(model.name, certificate, view, shown[model.name]))

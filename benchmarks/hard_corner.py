@@ -75,7 +75,7 @@ def certified(seed: int) -> Certificate:
     cameras = [draw(rng, lens) for _ in range(TRAINING + HELD_OUT)]
     photos = [photograph(splats, camera, rng) for camera in cameras]
     scene = sc.Scene.from_arrays(photos, cameras, held_out=list(range(TRAINING, len(cameras))))
-    return sc.certify(scene, splats, unseen=scene.held_out.names)
+    return sc.certify(scene, splats, unseen=scene.held_out.names, scale="paper")
 
 
 def changes() -> Iterator[tuple[str, Rotation | float]]:

@@ -37,7 +37,7 @@ def made_under(isa: str, options: argparse.Namespace, folder: Path) -> Path:
     """The certificate made under an instruction set, kept in a folder of its name."""
     native.set_isa(isa)
     if not is_certificate(folder / isa):
-        certify(open_capture(options.data, options.run)).save(folder / isa)
+        certify(open_capture(options.data, options.run), scale="paper").save(folder / isa)
         print("certified under", isa, flush=True)
     return folder / isa
 

@@ -68,7 +68,7 @@ def certify(folder: Path, steps: int) -> dict[str, object]:
     """Run the command and return its peak memory and time."""
     command = [sys.executable, "-m", "splatcert.cli", "certify", str(folder / "capture")]
     command += [str(folder / "model.ply"), "-o", str(folder / "cert"), "--holdout", "8"]
-    command += ["--field.max-steps", str(steps), "--json"]
+    command += ["--field.max-steps", str(steps), "--scale", "paper", "--json"]
     started = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)

@@ -2,7 +2,7 @@
 """Coverage of stretches: by the path threshold, and by the view threshold read as a path promise.
 
 splatcert train DATA -o RUN --holdout block5of12 --resolution 320 --iterations 1500
-splatcert certify DATA RUN -o CERT
+splatcert certify DATA RUN -o CERT --scale paper
 python benchmarks/paths.py CERT...
 
 The certificates' stored view scores are split at random: 9 stretches calibrate, the rest test.

@@ -180,7 +180,8 @@ def compare_commands(options: argparse.Namespace, name: str) -> list[dict[str, o
         target = options.work / f"{name}-{release}.{'cert' if options.what == 'certify' else 'run'}"
         shutil.rmtree(target, ignore_errors=True)
         arguments = [options.what, str(options.data / name)]
-        arguments += [str(options.model)] if options.what == "certify" else []
+        if options.what == "certify":
+            arguments += [str(options.model), "--scale", "paper"]
         arguments += ["-o", str(target), "--holdout", "8", *more.split()]
         arguments += ["--resolution", str(options.resolution), "--threads", str(options.threads)]
         times[release] = run(source, options.work, arguments)

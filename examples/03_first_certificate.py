@@ -54,9 +54,10 @@ for boxes in certificate.predict([among, behind]):
 wider = certificate.at("1/10", "1/20").predict(among)
 print(f"beta 1/20   mean half-width {wider.half_width.mean():.4f}")
 
-# Load it from disk. A different model, a different renderer or an edit is refused.
+# Load it from disk, with the training photos that its boxes depend on. A different model, a
+# different photo, a different renderer or an edit is refused.
 certificate.save("courtyard.cert")
-loaded = sc.load_certificate("courtyard.cert", splats)
+loaded = sc.load_certificate("courtyard.cert", splats, scene=scene)
 boxes, again = certificate.predict(among), loaded.predict(among)
 assert torch.equal(boxes.lower, again.lower) and torch.equal(boxes.upper, again.upper)
 

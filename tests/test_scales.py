@@ -16,6 +16,7 @@ from splatcert.certificate.certificate import CertificateError
 from splatcert.difficulty.views_file import ViewTableError
 from splatcert.scales.maps import OwnMapError
 from splatcert.scales.named import ScaleNameError
+from splatcert.witnesses.photos import PhotosError
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +82,57 @@ def test_maps_that_are_no_scale_are_refused(photos, model, values, why):
 def test_an_unknown_scale_is_refused_with_those_there_are(photos, model):
     with pytest.raises(ScaleNameError, match="choose one of paper, guided, constant"):
         sc.certify(made_capture(photos), model, unseen=HELD_OUT, scale="narrow")
+
+
+def test_the_default_is_the_guided_scale_around_the_render(photos, model):
+    made = sc.certify(made_capture(photos), model, unseen=HELD_OUT)
+    named = sc.certify(made_capture(photos), model, unseen=HELD_OUT, scale=sc.GuidedScale())
+    assert (made.record.scale.name, made.record.center) == ("guided", "render")
+    assert made.threshold == named.threshold and list(made.scores) == list(named.scores)
+    captures = {
+        name: Capture.in_memory(made_capture(photos), splats, unseen=HELD_OUT)
+        for name, splats in {"one": model, "other": made_model(made_truth(), seed=1)}.items()
+    }
+    family = sc.certify_family(captures)
+    assert [one.record.scale.name for one in family.values()] == ["guided", "guided"]
+
+
+def test_without_photographs_it_says_what_to_do(photos, model, tmp_path):
+    """A guided certificate asks for the scene, and one of the paper's scale needs none."""
+    folder = sc.certify(made_capture(photos), model, unseen=HELD_OUT).save(tmp_path / "guided")
+    with pytest.raises(PhotosError) as refused:
+        sc.load_certificate(folder, model)
+    for words in (
+        "were not given",
+        "--data DATA",
+        "its scene to load_certificate",
+        "--scale paper",
+    ):
+        assert words in str(refused.value)
+    ready = sc.load_certificate(folder, model, scene=made_capture(photos))
+    assert ready.predict(photos[0][HELD_OUT[0]]).half_width.isfinite().all()
+    made = sc.certify(made_capture(photos), model, unseen=HELD_OUT, scale="paper")
+    plain = sc.load_certificate(made.save(tmp_path / "paper"), model)
+    assert plain.predict(photos[0][HELD_OUT[0]]).half_width.isfinite().all()
+
+
+def test_the_default_keeps_a_promise_about_paths(photos, model):
+    made = sc.certify(
+        made_capture(photos, sorted(photos[0])[:24]),
+        model,
+        unseen=sorted(photos[0])[:24],
+        promise=sc.PathPromise(2, "1/2"),
+    )
+    assert made.record.scale.name == "guided" and np.isfinite(made.threshold)
+
+
+def test_the_unit_of_the_paper_is_refused_by_the_default(photos, model):
+    """It used to apply to the default scale; it must not be dropped silently now."""
+    batch = sc.CertifyConfig(unit="batch")
+    with pytest.raises(ScaleNameError, match="unit batch requires the paper's scale"):
+        sc.certify(made_capture(photos), model, unseen=HELD_OUT, config=batch)
+    made = sc.certify(made_capture(photos), model, unseen=HELD_OUT, scale="paper", config=batch)
+    assert made.record.scale.batch_only
 
 
 def test_other_levels_come_from_stored_scores(photos, model):

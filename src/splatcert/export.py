@@ -35,7 +35,7 @@ STORED = {
     "residual": "mean training residual of the pixels it contributes to, RGB from 0 to 1",
     "field_mean": "its residual field, mean over all directions, RGB from 0 to 1",
     "uncertainty": "certified half-width of a pixel that shows only it, seen as in training, in "
-    "a view of factor one, RGB from 0 to 1",
+    "a typical view, RGB from 0 to 1",
 }
 """Columns that are written, and their meaning."""
 RENDERED = {
@@ -71,9 +71,10 @@ def support_columns(certificate: Certificate, on: Progress = quiet) -> dict[str,
 
 
 def uncertainty(certificate: Certificate) -> Tensor:
-    """Half-width q b~ of a pixel that shows one Gaussian from its mean training direction, [N].
+    """Half-width q a b~ of a pixel that shows one Gaussian from its mean training direction, [N].
 
-    The shape's mean is the median over calibration views; the view factor is one.
+    The shape's mean is the median over calibration views. The view factor is one in the paper's
+    scale, whose unit that is, and the median over calibration views in others.
     """
     observed = certificate.fitted
     coefficients = observed.field.coefficients
@@ -83,7 +84,9 @@ def uncertainty(certificate: Certificate) -> Tensor:
     values = torch.where(unseen, coefficients[:, 0] * SH_CONSTANT, values)
     usual = float(np.median(certificate.views.held_out.field_means))
     shape = shrink(values.clamp(min=0), usual, certificate.record.scale.shape)
-    return shape * certificate.threshold
+    factors = [view.factor for view in certificate.record.calibration]
+    typical = 1.0 if certificate.rule is not None else float(np.median(factors))
+    return shape * (certificate.threshold * typical)
 
 
 def rule_columns(splats: Splats, stored: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -44,6 +44,7 @@ def learn(
 ) -> ViewPredictor:
     """Phase 1, on source scenes: theta, lambda_a and lambda_b, all that transfers to others.
 
+    `scenes` are the views of certificates of the paper's scale, not of the guided one.
     `field` says how the sources' residual fields were fitted, for the card.
     """
     config = config or LearnConfig()
@@ -59,7 +60,7 @@ def certify(
     splats: Splats | None = None,
     *,
     unseen: Sequence[str] | None = None,
-    scale: Scale | str = "paper",
+    scale: Scale | str = "guided",
     promise: PathPromise | None = None,
     config: CertifyConfig | None = None,
     backend: Backend = "cpu",
@@ -70,10 +71,11 @@ def certify(
     """Certify one capture; every held-out view with a photo calibrates.
 
     For pictures in memory, pass scene and splats, and name in `unseen` the held-out views,
-    which the model must not have seen. `scale` is a name or a `Scale`; with a `promise`, the
-    certificate is about stretches of a path instead of views. With a `folder`, the fitted field
-    is stored there, so an interrupted run resumes from it, with the same result. Photo files
-    that calibrate are entered in the user's ledger, unless `remember` is False.
+    which the model must not have seen. `scale` is a name or a `Scale`: "guided" predicts from the
+    training photographs, "paper" without them. With a `promise`, the certificate is about
+    stretches of a path instead of views. With a `folder`, the fitted field is stored there, so an
+    interrupted run resumes from it, with the same result. Photo files that calibrate are entered
+    in the user's ledger, unless `remember` is False.
     """
     config = config or CertifyConfig()
     capture = as_capture(capture, splats, unseen, config.background)

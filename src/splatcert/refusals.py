@@ -166,6 +166,13 @@ def refuse_known_photos(
     photos = {mark.photo for source in sources for mark in source.learned.values()}
     if photos:
         shared |= {view.name for view in calibration if _photo_mark(view) in photos}
+    if shared and scale.name == "guided":
+        raise PredictorSawTheseError(
+            f"the guide learned from labels of {len(shared)} calibration views: "
+            f"{listed(sorted(shared))}.\n"
+            "  Its scale has seen them, so the guarantee would not hold. Use a guide learned on\n"
+            "  other scenes, or the paper's scale: --scale paper."
+        )
     if shared:
         raise PredictorSawTheseError(
             f"the predictor learned from labels of {len(shared)} calibration views: "

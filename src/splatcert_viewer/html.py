@@ -75,7 +75,7 @@ class Gauge:
     most: float
     """Smallest and largest factor of the calibration views."""
     predicted: bool
-    """Whether there is a view predictor; without one every factor is 1."""
+    """Whether factors differ between calibration views; otherwise every factor is 1."""
 
     def html(self, frame: Frame, threshold: float) -> str:
         """Factor and flag of one frame."""
@@ -98,22 +98,22 @@ class Gauge:
 
     def _scale(self, factor: float, inside: bool) -> str:
         if not self.predicted:
-            return _line("No view predictor: every view has factor a = 1.")
-        end = 1.25 * max(self.most, 1.0)
+            return _line("Every view has factor a = 1.")
+        end = 1.25 * self.most
 
         def percent(value: float) -> float:
             return 100 * min(max(value / end, 0.0), 1.0)
 
         left, right = percent(self.least), percent(self.most)
         return (
-            f"<div>view factor a = <b>{factor:.2f}</b></div>"
+            f"<div>view factor a = <b>{factor:#.3g}</b></div>"
             '<div style="position:relative;height:10px;margin:4px 0;border-radius:3px;'
             'background:#373a40">'
             f'<div style="position:absolute;height:100%;left:{left:.1f}%;'
             f'width:{right - left:.1f}%;background:#5c5f66;border-radius:3px"></div>'
             f'<div style="position:absolute;top:-3px;height:16px;width:3px;'
             f'left:calc({percent(factor):.1f}% - 1px);background:{QUIET if inside else BAD}"></div>'
-            "</div>" + _line(f"calibration views {self.least:.2f} to {self.most:.2f}")
+            "</div>" + _line(f"calibration views {self.least:#.3g} to {self.most:#.3g}")
         )
 
 

@@ -36,7 +36,7 @@ class ViewerState:
     def of(cls, certificate: Certificate, scene: Scene | None) -> ViewerState:
         """The state for a certificate that has its model."""
         factors = [view.factor for view in certificate.record.calibration]
-        gauge = Gauge(min(factors), max(factors), certificate.predictor is not None)
+        gauge = Gauge(min(factors), max(factors), min(factors) < max(factors))
         views, levels = known_views(certificate), Levels.of(certificate)
         return cls(
             certificate,

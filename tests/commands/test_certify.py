@@ -38,6 +38,13 @@ def made(place) -> Path:
     return place / "cert"
 
 
+@pytest.fixture(scope="module")
+def paper(place) -> Path:
+    """The same, of the paper's scale."""
+    assert certify(place, place / "paper", *EVERY_THIRD, "--scale", "paper") == 0
+    return place / "paper"
+
+
 def certify(place: Path, output: Path, *options: str, model: str = "model.ply") -> int:
     inputs = [str(place / "capture"), str(place / model)]
     return cli.main(["certify", *inputs, "-o", str(output), *options])
@@ -213,9 +220,9 @@ def test_inspect_says_what_a_certificate_is(made, capsys):
     assert json.loads(capsys.readouterr().out)["kind"] == "certificate"
 
 
-def test_learning_and_certifying_with_what_was_learned(place, made, tmp_path, capsys):
+def test_learning_and_certifying_with_what_was_learned(place, paper, tmp_path, capsys):
     learned = tmp_path / "new" / "predictor.json"
-    assert cli.main(["learn", str(made), "-o", str(learned), "--splits", "20"]) == 0
+    assert cli.main(["learn", str(paper), "-o", str(learned), "--splits", "20"]) == 0
     said = flat(capsys.readouterr().out)
     for fact in (
         "scene views rank corr. a b~",
@@ -234,13 +241,13 @@ def test_learning_and_certifying_with_what_was_learned(place, made, tmp_path, ca
     options[-1] = str(tmp_path / "nameless.json")
     assert certify(place, tmp_path / "other", *options) == 0
     assert "origin unknown: its card does not name the photos" in flat(capsys.readouterr().out)
-    assert cli.main(["learn", str(made / "views.npz"), "-o", str(learned), "--json"]) == 0
+    assert cli.main(["learn", str(paper / "views.npz"), "-o", str(learned), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["scenes"][0]["views"] == 24
 
 
-def test_a_predictor_of_these_held_out_labels_is_refused(place, made, tmp_path, capsys):
+def test_a_predictor_of_these_held_out_labels_is_refused(place, paper, tmp_path, capsys):
     learned = tmp_path / "predictor.json"
-    assert cli.main(["learn", str(made), "-o", str(learned), "--views", "held-out"]) == 0
+    assert cli.main(["learn", str(paper), "-o", str(learned), "--views", "held-out"]) == 0
     capsys.readouterr()
     options = [*EVERY_THIRD, "--predictor", str(learned)]
     assert certify(place, tmp_path / "cert", *options) == 2
@@ -468,13 +475,13 @@ def report(made: Path, *options: str) -> int:
     return cli.main(["report", str(made), *options])
 
 
-def test_a_report_finds_its_model_and_capture(place, made, tmp_path, capsys):
+def test_a_report_finds_its_model_and_capture(place, paper, tmp_path, capsys):
     """Where they were, where one says they are, or not at all."""
-    lost = shutil.copytree(made, tmp_path / "lost", ignore=shutil.ignore_patterns("places.json"))
+    lost = shutil.copytree(paper, tmp_path / "lost", ignore=shutil.ignore_patterns("places.json"))
     model, data = ["--model", str(place / "model.ply")], ["--data", str(place / "capture")]
     for folder, options, kinds, told in (
-        (made, [], ["render", "misses"], ""),
-        (made, ["--alone"], [], "Left out pictures"),
+        (paper, [], ["render", "misses"], ""),
+        (paper, ["--alone"], [], "Left out pictures"),
         (lost, [], [], "Left out pictures"),
         (lost, model, ["render"], "Left out misses"),
         (lost, [*model, *data], ["render", "misses"], ""),
@@ -607,7 +614,7 @@ def test_a_guided_certificate_refuses_changed_photos_by_name(place, guided, tmp_
 
 @pytest.mark.parametrize("option", [["--center", "corrected"], ["--guide", "guide.json"]])
 def test_options_of_the_guided_scale_are_refused_with_another(place, tmp_path, capsys, option):
-    assert certify(place, tmp_path / "cert", *EVERY_THIRD, *option) == 2
+    assert certify(place, tmp_path / "cert", *EVERY_THIRD, "--scale", "paper", *option) == 2
     assert "requires --scale guided" in capsys.readouterr().err
 
 

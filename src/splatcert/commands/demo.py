@@ -96,10 +96,9 @@ class Demo:
         }
 
     def _show(self, photos: Path, run: Path, certified: Path) -> dict[str, Any]:
-        from splatcert.deploy import load_certificate
-        from splatcert.splats.files import load_splats
+        from splatcert.deploy import open_certificate
 
-        certificate = load_certificate(certified, load_splats(run))
+        certificate = open_certificate(certified, run, photos)
         sheet = self.output / "certified.png"
         save_sheet(sheet, certificate)
         say("In words", meaning(certificate))

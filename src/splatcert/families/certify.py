@@ -34,7 +34,7 @@ from splatcert.scales.training_views import TrainingSide
 def certify_family(
     captures: Mapping[str, Capture],
     *,
-    scales: Sequence[Scale | str] = ("paper",),
+    scales: Sequence[Scale | str] = ("guided",),
     config: CertifyConfig | None = None,
     promise: PathPromise | None = None,
     backend: Backend = "cpu",

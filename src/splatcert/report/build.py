@@ -41,7 +41,7 @@ from splatcert.report.words.promise import (
     guarantee_words,
     member_rows,
 )
-from splatcert.report.words.summary import scale_words
+from splatcert.report.words.summary import learned_from_others, scale_words
 from splatcert.scene.scene import Scene
 from splatcert.splats.gaussians import Splats
 from splatcert.verification.offline import verify_folder
@@ -218,7 +218,8 @@ def _commands(folder: Path, scene: Scene | None, model_path: Path | None) -> tup
 def _missing(certificate: Certificate, scene: Scene | None) -> tuple[str, ...]:
     missing = []
     if certificate.scale is None:
-        missing.append("Renders, half-widths and box edges: add --model.")
+        needed = "--model and --data" if certificate.record.scale.needs_photos else "--model"
+        missing.append(f"Renders, half-widths and box edges: add {needed}.")
     if scene is None:
         missing.append("Misses and exact pixel coverage: add --model and --data.")
     return tuple(missing)
@@ -227,7 +228,7 @@ def _missing(certificate: Certificate, scene: Scene | None) -> tuple[str, ...]:
 def _provenance(certificate: Certificate) -> tuple[Facts, ...]:
     record = certificate.record
     model, renderer, scene, field = record.model, record.renderer, record.scene, record.field
-    predictor, rule = certificate.predictor, certificate.rule
+    card, rule = learned_from_others(certificate), certificate.rule
     mode = "antialiased" if model.antialiased else "classic"
     sizes = ", ".join(f"{count} at {size}" for size, count in scene.sizes.items())
     return (
@@ -257,7 +258,7 @@ def _provenance(certificate: Certificate) -> tuple[Facts, ...]:
         Facts(
             "Scale",
             (
-                ("predictor", "none" if predictor is None else f"SHA-256 {predictor.sha256}"),
+                ("predictor or guide", "none" if card is None else f"SHA-256 {card.sha256}"),
                 ("name", record.scale.name),
                 ("shrinkage", f"λ_a = {rule.lambda_a}, λ_b = {rule.lambda_b}" if rule else "none"),
                 ("unit of a", rule.unit if rule else "the scale's own"),

@@ -129,7 +129,7 @@ def unit_axis(left: Axis) -> Axis:
 def factor_scatter(views: Calibration, guarantee: Guarantee) -> Markup:
     """View factor against the half-width needed, on log axes; views above the line fall short."""
     needed, factors = views.needed(guarantee.beta), views.factors
-    across = _log_axis("view factor a, predicted without photos", factors)
+    across = _log_axis("view factor a, predicted without the view's photo", factors)
     chart = Chart(across, _log_axis("half-width needed a*, of 255", needed, unit=1 / 255))
     if math.isfinite(guarantee.threshold):
         inside = [

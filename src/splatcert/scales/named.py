@@ -31,6 +31,11 @@ def scale_by_name(name: str, scene: Scene, unit: Unit = "deployed") -> Scale:
     if name == "paper":
         return PaperScale(chosen_predictor("default", scene)[1], unit)
     if name == "guided":
+        if unit == "batch":
+            raise ScaleNameError(
+                "unit batch requires the paper's scale; the scale requested or used by default is "
+                "guided.\n  Name the scale paper too, or leave the unit out."
+            )
         return GuidedScale(chosen_guide(scene)[1])
     if name == "constant":
         return Constant()

@@ -93,7 +93,7 @@ class StrangenessLimit:
             )
         if name == "factor":
             return (
-                f"has view factor {sight.factor:.2f}, {math.exp(value):.2f} times above or below "
+                f"has view factor {sight.factor:#.3g}, {math.exp(value):.2f} times above or below "
                 f"the median training view (limit {math.exp(most):.2f})"
             )
         return f"{SHOWS[name]} in {100 * value:.0f}% of its pixels (limit {100 * most:.0f}%)"

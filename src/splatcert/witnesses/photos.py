@@ -24,7 +24,9 @@ def certified_photos(
     if views is None:
         raise PhotosError(
             "this certificate's boxes depend on the training photos, which were not given.\n"
-            "  Pass the capture that they belong to: --data DATA."
+            "  Pass the capture that they belong to: --data DATA, or its scene to "
+            "load_certificate.\n"
+            "  To predict without photos, certify with --scale paper."
         )
     known = {view.name: view for view in views}
     wanted = {record.name: record for record in records}

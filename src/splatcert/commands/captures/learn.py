@@ -53,6 +53,7 @@ class Learn:
         if self.guide:
             self._learn_guide()
             return
+        refuse_guided(self.sources)
         scenes = [SceneViews.load(views_file(path)) for path in self.sources]
         predictor = learn(scenes, self.config, common_field(self.sources))
         self.output.parent.mkdir(parents=True, exist_ok=True)
@@ -115,6 +116,19 @@ def source_of(path: Path, views: Views, on: Progress) -> GuideSource:
     if views == "held-out":
         known = held_out.reveal("source", held_out.with_photo, by="learn")
     return guide_source(record.scene.name, side, fitted, album, known, on)
+
+
+def refuse_guided(paths: Sequence[Path]) -> None:
+    """Refuse certificates of the guided scale: their views are about its shape."""
+    from splatcert.certificate.store import MAIN, read_content
+
+    for path in paths:
+        folder = path if path.is_dir() else path.parent
+        if (folder / MAIN).is_file() and read_content(folder)[1].scale.name == "guided":
+            raise OptionError(
+                f"{path} has the guided scale, but view predictors are for the paper's.\n"
+                "  Certify the sources with --scale paper, or learn a guide from them: --guide."
+            )
 
 
 def common_field(paths: Sequence[Path]) -> FieldConfig | None:

@@ -16,6 +16,7 @@ from warnings import catch_warnings, simplefilter
 import tyro
 
 from splatcert.commands import CaptureOptions, unset
+from splatcert.commands.certificates.scales import check_scales, chosen_scales
 from splatcert.commands.engines import Engine, EngineOptions
 from splatcert.config import Backend, CertifyConfig, FieldConfig, PathPromise
 from splatcert.console import say, say_all, stages
@@ -24,11 +25,8 @@ from splatcert.errors import OptionError
 if TYPE_CHECKING:
     from splatcert.capture import Capture
     from splatcert.certificate.certificate import Certificate
-    from splatcert.scales.scale import Scale
-    from splatcert.scene.scene import Scene
 
 Colour = tuple[float, float, float]
-SCALES = ("paper", "guided", "constant")
 
 MODELS = (
     "Model: run of splatcert train; PLY, SPZ, SPLAT, SOG or GLB file; Inria folder; gsplat .pt or "
@@ -36,13 +34,15 @@ MODELS = (
 )
 MODELS_OPTION: Any = tyro.conf.arg(metavar="MODEL...", help=MODELS, help_behavior_hint="(required)")
 SCALE = (
-    "Scale of the boxes before calibration: paper; guided by the training photos, which prediction "
-    "then requires; constant (the same width everywhere); or several separated by commas, so that "
-    "any of them may be chosen afterwards."
+    "Scale of the boxes before calibration: guided by the training photos, which prediction then "
+    "requires; paper, which requires no photos; constant (the same width everywhere); or several "
+    "separated by commas, so that any of them may be chosen afterwards. Default: guided, or paper "
+    "with --predictor, --holes paper or --unit batch."
 )
+SCALE_OPTION: Any = tyro.conf.arg(metavar="NAME[,NAME]", help=SCALE, help_behavior_hint="")
 PREDICTOR = (
-    "View predictor: a file written by splatcert learn; default, strict (trained without "
-    "Mip-NeRF 360) or reverse (trained without Tanks & Temples and Deep Blending); or none."
+    "View predictor of the paper's scale: a file written by splatcert learn; default, strict "
+    "(learned without Mip-NeRF 360) or reverse (without Tanks & Temples, Deep Blending); or none."
 )
 
 
@@ -73,15 +73,15 @@ class Certify:
     gamma: Annotated[str | None, unset("LEVEL")] = None
     """Largest share of a stretch's views that may fall short; 0 for none. Default: 1/5."""
     predictor: Annotated[str, tyro.conf.arg(metavar="FILE|NAME|none", help=PREDICTOR)] = "default"
-    scale: Annotated[str, tyro.conf.arg(metavar="NAME[,NAME]", help=SCALE)] = "paper"
+    scale: Annotated[str | None, SCALE_OPTION] = None
     holes: Literal["wide", "paper"] = "wide"
-    """Boxes where the model shows nothing: wide, or the narrowest of their view (paper)."""
+    """Boxes of the paper's scale where the model shows nothing: wide, or the narrowest (paper)."""
     center: Literal["render", "corrected"] = "render"
     """Picture that boxes lie around: the render, or the render corrected by training photos."""
     guide: Annotated[Path | None, unset("FILE")] = None
     """Weights of the guided scale, written by splatcert learn --guide. Default: the package's."""
     unit: Literal["deployed", "batch"] = "deployed"
-    """Unit of the view factor. batch, as in the paper, covers only the held-out views."""
+    """Unit of the paper's view factor. batch, as in the paper, covers only the held-out views."""
     background: Annotated[Colour | None, unset("R G B")] = None
     """Colour behind the splats, 0 to 1. Default: the model's, else the capture's, else black."""
     splits: int = 200
@@ -99,14 +99,7 @@ class Certify:
     def __post_init__(self) -> None:
         if not self.models:
             raise OptionError("certify requires a model.\n  splatcert certify DATA MODEL -o CERT")
-        names = self.scale.split(",")
-        if wrong := [name for name in names if name not in SCALES]:
-            raise OptionError(
-                f"there is no scale {wrong[0]!r}.\n"
-                f"  Choose one of {', '.join(SCALES)}, or several separated by commas."
-            )
-        if len(set(names)) < len(names) or len(set(self.models)) < len(self.models):
-            raise OptionError("a model or scale is named twice.\n  Name each of them once.")
+        check_scales(self)
 
     def run(self) -> None:
         """Open the capture, certify, write, and state the guarantee."""
@@ -127,10 +120,9 @@ class Certify:
         places = model_names(self.models)
         captures = self._open(places, engine.backend)
         capture, model = next(iter(captures.values())), self.models[0]
-        scales = [self._scale(name, capture.scene) for name in self.scale.split(",")]
+        scales = chosen_scales(self, capture.scene)
         if len(captures) * len(scales) > 1:
-            chosen = [scale for scale, _ in scales]
-            certify_several(self, captures, places, chosen, promise, engine)
+            certify_several(self, captures, places, scales, promise, engine)
             return
         ((scale, instead),) = scales
         refuse_early(capture, scale, engine.backend)  # before a word or a folder
@@ -139,8 +131,7 @@ class Certify:
         if not self.json:
             say_all(opened_words(capture, model))
             say("Back end", engine.words)
-            if instead:
-                say("Predictor", instead)
+            say_all(instead)
         with owned_folder(self.output, "certifying"), stages() as on, catch_warnings():
             for told in (CalibrationTooSmall, HistoryUnavailable):
                 simplefilter("ignore", told)  # the closing lines say so
@@ -159,8 +150,10 @@ class Certify:
             print(json.dumps(facts(certificate, self.output, diagnose=self.diagnose), indent=2))
             return
         lines = closing_lines(certificate, self.output)
-        if remembered(self.output, "model") is None:
-            lines["Next"] += f" --model {shlex.quote(str(model))}"
+        needed = {"model": model} | ({"data": self.data} if scale.needs_photos else {})
+        for name, place in needed.items():
+            if remembered(self.output, name) is None:
+                lines["Next"] += f" --{name} {shlex.quote(str(place))}"
         say_all(lines)
         if self.diagnose:
             say_all(diagnosis_lines(certificate))
@@ -213,42 +206,6 @@ class Certify:
             field=self.field,
         )
 
-    def _scale(self, name: str, scene: Scene) -> tuple[Scale, str]:
-        """The scale asked for, and a word on its predictor where it is not the one asked for."""
-        from splatcert.difficulty.guided.guide import load_guide
-        from splatcert.difficulty.predictor import load_predictor
-        from splatcert.scales.guided import GuidedScale
-        from splatcert.scales.maps import Constant
-        from splatcert.scales.named import chosen_guide, chosen_predictor
-        from splatcert.scales.paper import PaperScale
-
-        self._check_options()
-        if name == "guided":
-            if self.guide is not None:
-                return GuidedScale(load_guide(self.guide), self.center), ""
-            found, guide = chosen_guide(scene)
-            other = f"using {found}: the default guide was trained on photos held out here"
-            return GuidedScale(guide, self.center), "" if found == "guide" else other
-        if name == "constant":
-            return Constant(), ""
-        match self.predictor:
-            case "none":
-                return PaperScale(None, self.unit, self.holes), ""
-            case "default" | "strict" | "reverse" as asked:
-                used, predictor = chosen_predictor(asked, scene)
-                other = f"using {used}: the {asked} predictor was trained on photos held out here"
-                return PaperScale(predictor, self.unit, self.holes), "" if used == asked else other
-            case file:
-                return PaperScale(load_predictor(Path(file)), self.unit, self.holes), ""
-
-    def _check_options(self) -> None:
-        """Refuse options of the guided scale with any other."""
-        if "guided" not in self.scale.split(",") and (
-            self.center != "render" or self.guide is not None
-        ):
-            name = "--center corrected" if self.center != "render" else "--guide"
-            raise OptionError(f"{name} requires --scale guided.")
-
 
 def opened_words(capture: Capture, model: Path) -> dict[str, str]:
     """What was opened, for people."""
@@ -291,6 +248,8 @@ def facts(certificate: Certificate, folder: Path, *, diagnose: bool = False) -> 
         "splits": splits,
         **found,
         "views": {**views, "unlabelled": len(record.unlabelled)},
+        "scale": record.scale.name,
+        "needs_photos": record.scale.needs_photos,
         "predictor": None if predictor is None else predictor.sha256,
         "holdout_check": None if check is None else check.facts(),
         "trained_on_check": None if trained_on is None else trained_on.facts(),

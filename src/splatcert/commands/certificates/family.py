@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from splatcert.capture import Capture
     from splatcert.certificate.family import Family
     from splatcert.commands.certificates.certify import Certify
+    from splatcert.commands.certificates.scales import Chosen
     from splatcert.commands.engines import Engine
     from splatcert.config import PathPromise
-    from splatcert.scales.scale import Scale
 
 
 def model_names(models: Sequence[Path]) -> dict[str, Path]:
@@ -51,7 +51,7 @@ def certify_several(
     asked: Certify,
     captures: Mapping[str, Capture],
     places: Mapping[str, Path],
-    scales: Sequence[Scale],
+    scales: Sequence[Chosen],
     promise: PathPromise | None,
     engine: Engine,
 ) -> None:
@@ -68,7 +68,7 @@ def certify_several(
             "  Choose another folder for the family: --output FAMILY."
         )
     config, backend = asked.config(), engine.backend
-    candidates = candidates_of(captures, scales, config)
+    candidates = candidates_of(captures, [scale for scale, _ in scales], config)
     refuse_candidates(candidates, promise, asked.levels(), backend)  # before a word or a folder
     first = next(iter(captures))
     if not asked.json:
@@ -76,6 +76,8 @@ def certify_several(
         for name in list(captures)[1:]:
             say("Model", f"{places[name]}, {len(captures[name].splats):,} Gaussians")
         say("Back end", engine.words)
+        for _, instead in scales:
+            say_all(instead)
     with owned_folder(asked.output, "certifying"), stages() as on:
         family = certify_candidates(
             candidates, promise, config, backend, folder=asked.output, on=on
@@ -101,13 +103,14 @@ def show_family(family: Family, folder: Path) -> None:
         guarantee_words,
         member_rows,
     )
-    from splatcert.report.words.summary import earlier_use
+    from splatcert.report.words.summary import earlier_use, prediction_words
 
     lines = {
         "Family": str(folder),
         "Guarantee": guarantee_words(family.first),
         "Applies to": applies_words(family.first),
         "Photos used": earlier_use(family.first),
+        "Prediction": prediction_words(family.values()),
     }
     say_all({label: text for label, text in lines.items() if text})
     show_table(MEMBER_COLUMNS, member_rows(family.record), numbers=MEMBER_COLUMNS[2:])

@@ -92,8 +92,8 @@ class Report:
         from splatcert.report.build import write_report
 
         folder = folder_of(member_folder(self.certificate, self.inputs.member))
-        model, data = self._places(folder, self.inputs.model)
         record, scene, splats = read_content(folder)[1], None, None
+        model, data = self._places(folder, record, self.inputs.model)
         if data is not None:
             scene = load_certified_scene(record, data, self.images)
         if model is not None:
@@ -116,10 +116,12 @@ class Report:
             print(json.dumps({"kind": "report", "path": str(output), "bytes": size}, indent=2))
             return
         say("Report", f"{output}, {size / 2**20:.1f} MB")
-        self._say_left_out(model, data)
+        self._say_left_out(model, data, record)
 
-    def _say_left_out(self, model: Path | None, data: Path | None) -> None:
-        if model is None:
+    def _say_left_out(self, model: Path | None, data: Path | None, record: Record) -> None:
+        if model is None and record.scale.needs_photos and not self.alone:
+            say("Left out", "pictures: pass --data and --model, because boxes require the photos")
+        elif model is None:
             say("Left out", "pictures: pass --model to add renders, and --data to add misses")
         elif data is None:
             say("Left out", "misses: pass --data to add them")
@@ -169,19 +171,21 @@ class Report:
         from splatcert.certificate.store import read_content
         from splatcert.deploy import load_certificate, load_certified_scene, load_certified_splats
 
-        place, data = self._places(folder, model)
         record = read_content(folder)[1]
+        place, data = self._places(folder, record, model)
         scene = None if data is None else load_certified_scene(record, data, self.images)
         splats = None if place is None else load_certified_splats(record, place, scene)
         return load_certificate(folder, splats, scene=scene), scene
 
-    def _places(self, folder: Path, model: Path | None) -> tuple[Path | None, Path | None]:
-        """Paths of model and capture; a capture is not used without its model."""
+    def _places(
+        self, folder: Path, record: Record, model: Path | None
+    ) -> tuple[Path | None, Path | None]:
+        """Paths of model and capture, neither of which is used without the other it requires."""
         from splatcert.certificate.store import remembered
 
         if self.alone:
             return None, None
-        model = model or remembered(folder, "model")
+        named, model = model, model or remembered(folder, "model")
         data = self.inputs.data or remembered(folder, "data")
         if model is None and self.inputs.data is not None:
             raise OptionError("--data requires --model: misses are counted on renders.")
@@ -191,6 +195,8 @@ class Report:
             )
         if self.suggest and model is None:
             raise OptionError("--suggest requires --model: poses are found by rendering.")
+        if data is None and record.scale.needs_photos and not (named or self.suggest):
+            return None, None
         return model, data if model is not None else None
 
     def _suggestions(

@@ -22,7 +22,7 @@ from splatcert.report.words.findings import (
     looks_trained_on_found,
     regions_found,
 )
-from splatcert.report.words.summary import earlier_use
+from splatcert.report.words.summary import earlier_use, learned_from_others
 from splatcert.strangeness.measures import COMPONENTS
 
 UNLUCKY = 0.1
@@ -215,16 +215,17 @@ def _batch(certificate: Certificate) -> tuple[Condition, ...]:
 
 
 def _predictor(certificate: Certificate) -> tuple[Condition, ...]:
-    predictor = certificate.predictor
+    predictor = learned_from_others(certificate)
     if predictor is None:
         return ()
+    name = "guide" if certificate.predictor is None else "view predictor"
     if not has_known_origin(predictor.card):
         words = (
             "Its card does not name the photos it was trained on, so nobody can check whether "
             "the calibration photos are among them."
         )
-        title = "Was the view predictor trained on the calibration photos?"
+        title = f"Was the {name} trained on the calibration photos?"
         return (Condition(mark="attention", title=title, words=words),)
-    title = "The view predictor was trained on other photos"
+    title = f"The {name} was trained on other photos"
     words = "None of the photos its card names is a calibration photo of this certificate."
     return (Condition(mark="ok", title=title, words=words),)

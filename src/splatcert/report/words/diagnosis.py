@@ -101,7 +101,7 @@ def savings_words(certificate: Certificate) -> str:
     if found is None:
         return ""
     left_out = {CERTIFIED, CONSTANT}
-    if certificate.predictor is None:
+    if len({view.factor for view in certificate.record.calibration}) == 1:
         left_out |= {"a only", "b~ only"}  # they are the constant and the certified scale again
     parts = [
         f"{name} {percent(s.saving)}" for name, s in found.scales.items() if name not in left_out

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,8 @@ from splatcert.certificate.hashes import has_known_origin
 from splatcert.certificate.history import history_words
 from splatcert.conformal.boxes import VACUOUS, width_in_words
 from splatcert.conformal.calibrate import shortfall
+from splatcert.conformal.levels import parse_level
+from splatcert.difficulty.guided.rule import GuidedRule
 from splatcert.errors import listed
 from splatcert.report.content import plural
 from splatcert.report.words.diagnosis import estimate_words, evenness_words, flag_words
@@ -20,6 +23,8 @@ from splatcert.report.words.promise import promise_lines
 if TYPE_CHECKING:
     from splatcert.certificate.certificate import Certificate
     from splatcert.certificate.content.record import UnseenBy
+    from splatcert.difficulty.guided.guide import Guide
+    from splatcert.difficulty.predictor import ViewPredictor
     from splatcert.scene.roles import Purpose
 
 HELD_OUT_BY: dict[UnseenBy, str] = {
@@ -45,7 +50,7 @@ def closing_lines(certificate: Certificate, folder: Path) -> dict[str, str]:
     """
     record = certificate.record
     counted, views = record.guarantee.counted, record.guarantee.views
-    family = record.promise.family
+    family, guided = record.promise.family, record.scale.name == "guided"
     place = shlex.quote(str(folder))
     rows = {
         "Certificate": str(folder),
@@ -55,9 +60,10 @@ def closing_lines(certificate: Certificate, folder: Path) -> dict[str, str]:
         "Held out": HELD_OUT_BY[record.scene.held_out_by],
         "Photos used": earlier_use(certificate),
         "Calibrated": certified_before(certificate),
-        "Predictor": _predictor_note(certificate),
+        "Guide" if guided else "Predictor": _predictor_note(certificate),
         "Half-width": width_words(certificate),
         "Estimate": estimate_words(certificate),
+        "Prediction": prediction_words([certificate]),
         **_holdout_rows(certificate),
         "Next": f"splatcert report {place}    splatcert view {place}",
     }
@@ -106,15 +112,21 @@ def certified_before(certificate: Certificate) -> str:
     return ""
 
 
+def learned_from_others(certificate: Certificate) -> ViewPredictor | Guide | None:
+    """The view predictor or the guide, whichever the scale has."""
+    scale = certificate.record.scale
+    if scale.name == "guided":
+        return GuidedRule.of(scale.parameters).guide
+    return certificate.predictor
+
+
 def _predictor_note(certificate: Certificate) -> str:
-    """What is unusual about the view predictor, if anything is."""
-    predictor = certificate.predictor
-    if certificate.rule is None:
-        return ""
+    """What is unusual about the view predictor or the guide, if anything is."""
+    predictor = learned_from_others(certificate)
     if predictor is None:
-        return "none: every view has factor 1"
+        return "" if certificate.rule is None else "none: every view has factor 1"
     notes = []
-    if predictor.beta != certificate.beta:
+    if parse_level(str(predictor.beta), "beta") != certificate.beta:
         notes.append(f"trained for beta = {predictor.beta}: boxes may be wider, but remain valid")
     if not has_known_origin(predictor.card):
         notes.append(
@@ -122,6 +134,16 @@ def _predictor_note(certificate: Certificate) -> str:
             "check whether the held-out photos are among them"
         )
     return "; ".join(notes)
+
+
+def prediction_words(members: Iterable[Certificate]) -> str:
+    """That prediction requires the training photos; nothing for scales that require none."""
+    needed = {one.record.scale.needs_photos for one in members}
+    if needed == {True, False}:
+        return "members of the guided scale require the training photos, the others do not."
+    if needed == {True}:
+        return "requires the training photos. --scale paper makes a certificate that does not."
+    return ""
 
 
 def scale_words(certificate: Certificate) -> str:
