@@ -119,6 +119,13 @@ def test_a_capture_that_all_guides_have_seen_gets_the_paper_scale_in_words(
         assert "--scale paper" in said
 
 
+def test_photos_that_memory_cannot_hold_give_the_paper_scale(place, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("splatcert.witnesses.album.album_bytes", lambda cameras: 1 << 60)
+    assert certify(place, tmp_path / "cert") == 0
+    assert "Scale paper: the guided scale would keep 1.07e+09 GiB" in flat(capsys.readouterr().out)
+    assert stored(tmp_path / "cert")["scale"]["name"] == "paper"
+
+
 def test_commands_find_the_photos_and_say_where_to_look_without_them(made, place, tmp_path, capsys):
     film = ["--cameras", "held-out", "--no-film", "-o"]
     assert cli.main(["render", str(made), *film, str(tmp_path / "found")]) == 0

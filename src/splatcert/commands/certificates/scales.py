@@ -57,16 +57,26 @@ def check_scales(asked: Certify) -> None:
 
 
 def chosen_scales(asked: Certify, scene: Scene) -> list[Chosen]:
-    """The scales of all names; a default that has seen held-out photos is replaced, in words."""
-    from splatcert.scales.named import chosen_guide, learned_from
-
+    """The scales of all names; a default that this capture cannot have is replaced, in words."""
     by_default = asked.scale is None and asked.guide is None and asked.center == "render"
     names = scale_names(asked)
-    if by_default and names == ("guided",) and learned_from(chosen_guide(scene)[1].card, scene):
+    if by_default and names == ("guided",) and (why := _why_not_guided(scene)):
         scale, told = _paper(asked, scene)
-        why = "paper: both guides in splatcert were trained on photos held out here"
-        return [(scale, {"Scale": why, **told})]
+        return [(scale, {"Scale": f"paper: {why}", **told})]
     return [_named(name, asked, scene) for name in names]
+
+
+def _why_not_guided(scene: Scene) -> str:
+    """Why the guided scale cannot be the default for a capture; empty if it can."""
+    from splatcert.scales.named import chosen_guide, learned_from
+    from splatcert.storage.memory import memory_limit
+    from splatcert.witnesses.album import album_bytes
+
+    if learned_from(chosen_guide(scene)[1].card, scene):
+        return "both guides in splatcert were trained on photos held out here"
+    if (needed := album_bytes(scene.training.cameras)) > memory_limit():
+        return f"the guided scale would keep {needed / 2**30:.3g} GiB of training photos in memory"
+    return ""
 
 
 def _named(name: str, asked: Certify, scene: Scene) -> Chosen:
