@@ -46,7 +46,7 @@ def said(path, function=load_splats) -> str:
         ("dataparser_transforms.json", json.dumps(TRANSFORM).encode(), "Pass the run's folder"),
         ("scene.gltf", b'{"asset": {"version": "2.0"}, "meshes": []}', "a text glTF file"),
         ("a.glb", layouts.glb({"asset": {}, "meshes": [{}]}, b""), "without Gaussians"),
-        ("a.ply.gz", gzip.compress(b"ply\nformat"), "Unpack it with gunzip"),
+        ("a.ply.gz", gzip.compress(b"ply\nformat", mtime=0), "Unpack it with gunzip"),
         ("a.ply", b"", "the file is empty"),
         ("a.json", b'{"cameras": 3}', "unknown file"),
     ],
