@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Certify under every instruction set of this machine, and verify under every other.
 
-python benchmarks/instruction_sets.py NAME DATA RUN [--sets avx512 avx2 portable] [--keep FOLDER]
+python benchmarks/instruction_sets.py NAME DATA RUN [--scale guided] [--keep FOLDER]
 
 Recomputing is deterministic, so the certificate made under an instruction set is also what
 `verify` recomputes there: each is made once, and every pair is compared as `verify` does.
@@ -20,13 +20,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 import numpy as np
 from machine import describe_machine
 
-from splatcert.capture import open_capture
+from splatcert.capture import Capture, open_capture
 from splatcert.certificate.certificate import Certificate
 from splatcert.certificate.store import is_certificate
 from splatcert.deploy import load_certificate
 from splatcert.pipeline import certify
 from splatcert.raster import native
-from splatcert.splats.gaussians import Splats
 from splatcert.verification.offline import verify_folder
 from splatcert.verification.recompute import compare
 
@@ -37,7 +36,8 @@ def made_under(isa: str, options: argparse.Namespace, folder: Path) -> Path:
     """The certificate made under an instruction set, kept in a folder of its name."""
     native.set_isa(isa)
     if not is_certificate(folder / isa):
-        certify(open_capture(options.data, options.run), scale="paper").save(folder / isa)
+        capture = open_capture(options.data, options.run)
+        certify(capture, scale=options.scale, remember=False).save(folder / isa)
         print("certified under", isa, flush=True)
     return folder / isa
 
@@ -48,10 +48,12 @@ def relative(one: Any, other: Any) -> float:
     return float((np.abs(left - right) / np.abs(right)).max())
 
 
-def pair(there: Path, here: Path, splats: Splats) -> dict[str, object]:
+def pair(there: Path, here: Path, capture: Capture) -> dict[str, object]:
     """The certificate made there, verified here, and how much its numbers differ."""
     native.set_isa(here.name)
-    stored, again = load_certificate(there, splats), load_certificate(here, splats)
+    stored, again = (
+        load_certificate(path, capture.splats, scene=capture.scene) for path in (there, here)
+    )
     worst = {"half_widths": 0.0, "half_widths_beyond_1e-4": 0.0}
 
     def half_widths():
@@ -99,20 +101,22 @@ def main() -> None:
     parser.add_argument("name", help="name of the capture in the results")
     parser.add_argument("data", type=Path, help="capture")
     parser.add_argument("run", type=Path, help="its model")
+    parser.add_argument("--scale", default="paper", choices=("paper", "guided"))
     parser.add_argument("--sets", nargs="+", default=native.available_isas())
     parser.add_argument("--keep", type=Path, help="folder that keeps certificates between runs")
     options = parser.parse_args()
     folder = options.keep or Path(tempfile.mkdtemp())
     made = {isa: made_under(isa, options, folder) for isa in options.sets}
-    splats = open_capture(options.data, options.run).splats
+    capture = open_capture(options.data, options.run)
     matrix = {}
     for there, certificate in made.items():
         for here, recomputed in made.items():
-            found = pair(certificate, recomputed, splats)
+            found = pair(certificate, recomputed, capture)
             matrix[f"{there} verified under {here}"] = found
             print(there, here, found["valid"], found["differences"], found["failed"], flush=True)
     content = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
-    content |= {"machine": describe_machine(), options.name: matrix}
+    name = options.name if options.scale == "paper" else f"{options.name}, {options.scale}"
+    content |= {"machine": describe_machine(), name: matrix}
     RESULTS.write_text(json.dumps(content, indent=1) + "\n")
 
 

@@ -155,8 +155,23 @@ def test_a_camera_without_witness_gets_the_field_and_says_so(certified, photos):
     camera = replace(photos[0][NAMES[0]], world_to_camera=away)
     boxes = made.predict(camera)
     assert not boxes.flag.inside and NO_WITNESS in boxes.flag.reasons
-    field = made.fitted.query(camera).field
+    field = made.fitted.query(camera, holes="wide").field
     assert torch.allclose(boxes.half_width / boxes.half_width.mean(), field / field.mean())
+
+
+def test_boxes_are_wide_where_the_model_shows_nothing(certified, photos):
+    """As with the paper's scale: the prior is added by the share of light that passes."""
+    made, _ = certified
+    scale, camera = made.scale.scale, photos[0][HELD_OUT[0]]
+    camera = replace(camera, fx=camera.fx / 4, fy=camera.fy / 4)
+    wide, paper = (
+        replace(scale, holes=holes).look(made.fitted, camera, "cpu") for holes in ("wide", "paper")
+    )
+    passing = 1 - render(made.fitted.splats, camera).alpha.reshape(wide.field.shape)
+    assert passing.max() > 0.05
+    assert torch.allclose(wide.field - paper.field, passing * made.fitted.field.prior, atol=1e-5)
+    assert wide.field_mean == pytest.approx(float(wide.field.double().mean()), rel=1e-6)
+    assert made.record.scale.holes == "wide"
 
 
 def test_a_guide_is_read_safely(tmp_path):

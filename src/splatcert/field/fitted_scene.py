@@ -95,9 +95,7 @@ class FittedScene:
         """The query of a camera that has been rendered."""
         field, mean = found.field, found.moments[2]
         if holes == "wide":
-            field = (1 - found.opacity).mul_(self.field.prior).add_(field)
-            # By NumPy: torch would sum in an order that depends on the number of threads.
-            mean = float(field.cpu().numpy().mean(dtype=np.float64))
+            field, mean = widened(field, found.opacity, self.field.prior)
         geometry = self.geometry.features(camera, self.excluded)
         return Query(
             center=found.center,
@@ -119,3 +117,10 @@ class FittedScene:
             direction=support.direction,
             coefficients=self.field.coefficients,
         )
+
+
+def widened(field: Tensor, opacity: Tensor, prior: float) -> tuple[Tensor, float]:
+    """A map that is wide where the model shows nothing, b + (1 - alpha) prior, and its mean."""
+    wide = (1 - opacity).mul_(prior).add_(field)
+    # By NumPy: torch would sum in an order that depends on the number of threads.
+    return wide, float(wide.cpu().numpy().mean(dtype=np.float64))

@@ -17,10 +17,10 @@ from typing import Any
 from torch import Tensor
 
 from splatcert.camera import Camera
-from splatcert.certificate.content.record import Center, ScaleRecord
+from splatcert.certificate.content.record import Center, Holes, ScaleRecord
 from splatcert.difficulty.guided.guide import Guide, shipped_guide
 from splatcert.difficulty.guided.rule import GuidedRule
-from splatcert.field.fitted_scene import FittedScene, Query
+from splatcert.field.fitted_scene import FittedScene, Query, widened
 from splatcert.progress import Progress, quiet
 from splatcert.raster.gpu.query import DeviceMaps
 from splatcert.raster.query_maps import QueryMaps
@@ -44,6 +44,7 @@ class GuidedScale(Scale):
     center: Center = "render"  # pyright: ignore[reportIncompatibleVariableOverride]
     album: Album | None = None
     """The training photographs; None before the scale is fitted."""
+    holes: Holes = "wide"
     name: str = "guided"
     needs_photos: bool = True
 
@@ -63,7 +64,8 @@ class GuidedScale(Scale):
         if self.album is None:
             raise TypeError("a guided scale must be prepared with its photographs first")
         maps = render_maps(scene, camera, backend)
-        return self.judged(scene.described(camera, maps), maps, self.made(camera, maps))
+        query = scene.described(camera, maps, self.holes)
+        return self.judged(query, maps, self.made(camera, maps), scene.field.prior)
 
     def made(self, camera: Camera, maps: QueryMaps) -> GuidedMap:
         """The scale that the nearest photographs and the field make of a rendered camera."""
@@ -72,12 +74,17 @@ class GuidedScale(Scale):
             return guided_map(maps.field.cpu(), self.album.ask(camera, maps), self.guide)
         return self.album.scale(camera, maps, self.guide, correct=self.center == "corrected")
 
-    def judged(self, query: Query, maps: QueryMaps, found: GuidedMap) -> Query:
-        """A query with the scale and the centre that follow from what its witnesses say."""
+    def judged(self, query: Query, maps: QueryMaps, found: GuidedMap, prior: float) -> Query:
+        """A query with the scale and the centre that follow from what its witnesses say.
+
+        As with the paper's scale, the prior is added where the model shows nothing.
+        """
         if not found.told:
             return replace(query, remark=NO_WITNESS)
-        values = flattened(found.scale, found.mean).to(maps.field)
-        query = replace(query, field=values, field_mean=found.mean)
+        values, mean = flattened(found.scale, found.mean).to(maps.field), found.mean
+        if self.holes == "wide":
+            values, mean = widened(values, maps.opacity, prior)
+        query = replace(query, field=values, field_mean=mean)
         if self.center == "corrected" and found.correction is not None:
             return replace(query, center=corrected(maps.center, found.correction))
         return query

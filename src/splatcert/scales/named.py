@@ -51,7 +51,7 @@ def stored_scale(record: ScaleRecord, center: Center = "render") -> Scale:
         rule = FactorRule.of(record.parameters)
         return PaperScale(rule.predictor, rule.unit, record.holes)
     if record.name == "guided":
-        return GuidedScale(GuidedRule.of(record.parameters).guide, center)
+        return GuidedScale(GuidedRule.of(record.parameters).guide, center, holes=record.holes)
     if record.name == "constant":
         return Constant()
     raise ScaleNameError(

@@ -131,9 +131,10 @@ def guided_scales(model: Model, fitted: Fitted, training: TrainingViews) -> Scal
 def _judged(scales: Scales, fitted: Fitted, camera: Camera) -> Iterator[tuple[str, Query]]:
     """A camera under every scale, rendered once."""
     maps = render_maps(fitted.scene, camera, fitted.backend)
-    query = fitted.scene.described(camera, maps)
+    prior = fitted.scene.field.prior
     for name, scale in scales.items():
-        yield name, scale.judged(query, maps, scale.made(camera, maps))
+        query = fitted.scene.described(camera, maps, scale.holes)
+        yield name, scale.judged(query, maps, scale.made(camera, maps), prior)
 
 
 def _looks(
