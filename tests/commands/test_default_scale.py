@@ -185,7 +185,7 @@ def test_a_report_without_the_photos_leaves_pictures_out_in_words(made, place, t
 
 
 def test_exported_uncertainty_is_in_the_units_of_the_boxes(made, tmp_path):
-    """The guided scale has factors of its own unit, and a threshold that is no half-width."""
+    """The guided scale has factors of its own unit, and a threshold that is not a half-width."""
     assert cli.main(["export", str(made), "-o", str(tmp_path / "out")]) == 0
     rows = load_splats(tmp_path / "out/support.ply").extra
     mean = np.average(rows["uncertainty"], weights=rows["exposure"])
