@@ -4,6 +4,7 @@
 python benchmarks/releases.py FORMER WORK render truck --data CAPTURES --model SPLATS
 python benchmarks/releases.py FORMER WORK certify truck --data CAPTURES --model SPLATS
 python benchmarks/releases.py FORMER WORK batch truck --data CAPTURES --model SPLATS
+python benchmarks/releases.py FORMER WORK query truck --data CAPTURES --model SPLATS --scale guided
 python benchmarks/releases.py FORMER WORK train truck garden --data CAPTURES --resolution 320 \
     --options "--iterations 3000" "--iterations 2100"
 
@@ -35,30 +36,46 @@ HERE = Path(__file__).parents[1] / "src"
 ROUNDS = 25
 CAMERAS = 8
 BATCH = 64
+WIDTHS = {"paper": (640, 1600), "guided": (640,)}
+"""Widths of queries; guided ones are as wide as their photographs."""
 RELEASES = ("former", "this")
 
+# An editable install would put its own sources first, whatever PYTHONPATH says.
+SOURCE = """
+import os, sys
+source = os.path.realpath(os.environ["PYTHONPATH"])
+if not os.environ["SPLATCERT_EDITABLE"]:
+    sys.meta_path[:] = [f for f in sys.meta_path if "_editable" not in type(f).__module__]
+import splatcert
+if not os.path.realpath(splatcert.__file__).startswith(source + os.sep):
+    sys.exit(f"{splatcert.__file__} was imported, not {source}")
+"""
 RENDERER = """
-import sys, time
+import time
 from dataclasses import replace
 import splatcert as sc
 from splatcert.raster import native
-data, model, width, threads, count = sys.argv[1:]
+data, model, width, threads, count, *certificate = sys.argv[1:]
 native.set_threads(int(threads))
 splats = sc.load_splats(model)
-views = sc.load_scene(data, holdout="8").training
+scene = sc.load_scene(data, holdout="8")
 def enlarged(c):
     by = int(width) / c.width
     size = {"width": int(width), "height": round(by * c.height)}
     return replace(c, fx=by * c.fx, fy=by * c.fy, cx=by * c.cx, cy=by * c.cy, **size)
-cameras = [enlarged(view.camera) for view in list(views)[:: len(views) // int(count)]]
+views = list(scene.training)
+cameras = [enlarged(view.camera) for view in views[:: len(views) // int(count)]]
+show = lambda camera: sc.render(splats, camera)
+if certificate:
+    show = sc.load_certificate(certificate[0], splats, scene=scene).predict
 for _ in sys.stdin:
     before = time.perf_counter()
     for camera in cameras[:int(count)]:
-        sc.render(splats, camera)
+        show(camera)
     print(time.perf_counter() - before, flush=True)
 """
 PREDICTOR = """
-import sys, time
+import time
 import splatcert as sc
 from splatcert.raster import native
 certificate = sc.load_certificate(sys.argv[1], sc.load_splats(sys.argv[2]))
@@ -71,7 +88,7 @@ for _ in sys.stdin:
     certificate.predict(cameras)
     print(time.perf_counter() - before, flush=True)
 """
-COMMAND = "import sys; from splatcert.cli import run; sys.exit(run())"
+COMMAND = "from splatcert.cli import run; sys.exit(run())"
 
 
 class Worker:
@@ -79,7 +96,7 @@ class Worker:
 
     def __init__(self, source: Path, script: str, *arguments: object) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-c", script, *map(str, arguments)],
+            [sys.executable, "-c", SOURCE + script, *map(str, arguments)],
             env=environment(source),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -102,7 +119,8 @@ class Worker:
 def environment(source: Path, state: Path | None = None) -> dict[str, str]:
     """The environment in which a release is imported, with a ledger of its own."""
     ledger = {} if state is None else {"XDG_STATE_HOME": str(state)}
-    return {**os.environ, "PYTHONPATH": str(source), **ledger}
+    editable = "yes" if source == HERE else ""
+    return {**os.environ, "PYTHONPATH": str(source), "SPLATCERT_EDITABLE": editable, **ledger}
 
 
 def take_turns(workers: dict[str, Worker]) -> dict[str, dict[str, float]]:
@@ -139,7 +157,7 @@ def compare_renders(options: argparse.Namespace, name: str) -> list[dict[str, ob
 
 def compare_threads(options: argparse.Namespace, name: str) -> list[dict[str, object]]:
     """A batch of certified queries on one thread and on two."""
-    folder = options.work / f"{name}-this.cert"
+    folder = options.work / f"{name}-{options.scale}.cert"
     arguments = (folder, options.model, options.data / name, 640, BATCH)
     times = take_turns(
         {f"threads_{threads}": Worker(HERE, PREDICTOR, *arguments, threads) for threads in (1, 2)}
@@ -147,6 +165,23 @@ def compare_threads(options: argparse.Namespace, name: str) -> list[dict[str, ob
     row: dict[str, object] = {"what": "batch", "scene": name, "views": BATCH, "resolution": 640}
     row |= times
     return [row | {"times_faster": faster(times, "threads_1", "threads_2")}]
+
+
+def compare_queries(options: argparse.Namespace, name: str) -> list[dict[str, object]]:
+    """A certified query, one camera at a time, and a plain render."""
+    rows = []
+    folder = options.work / f"{name}-{options.scale}.cert"
+    for width in WIDTHS[options.scale]:
+        arguments = (options.data / name, options.model, width, options.threads, CAMERAS)
+        times = take_turns(
+            {
+                "render": Worker(HERE, RENDERER, *arguments),
+                "query": Worker(HERE, RENDERER, *arguments, folder),
+            }
+        )
+        row = {"what": f"query, {options.scale}", "scene": name, "resolution": width, **times}
+        rows.append(row | {"times_a_render": faster(times, "query", "render")})
+    return rows
 
 
 def faster(times: dict[str, dict[str, Any]], top: str, bottom: str, which: str = "min_ms") -> float:
@@ -158,7 +193,7 @@ def run(source: Path, work: Path, arguments: list[str]) -> dict[str, float]:
     """Seconds of a command on the clock and of the processor."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run(
-        [sys.executable, "-c", COMMAND, *arguments],
+        [sys.executable, "-c", SOURCE + COMMAND, *arguments],
         env=environment(source, work / "state"),
         check=True,
         stdout=subprocess.DEVNULL,
@@ -233,17 +268,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
     parser.add_argument("former", type=Path)
     parser.add_argument("work", type=Path)
-    parser.add_argument("what", choices=("render", "batch", "certify", "train"))
+    parser.add_argument("what", choices=("render", "batch", "query", "certify", "train"))
     parser.add_argument("scenes", nargs="+")
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--model", type=Path)
     parser.add_argument("--resolution", type=int, default=640)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--scale", choices=tuple(WIDTHS), default="paper")
     parser.add_argument("--options", nargs=2, default=("", ""), metavar=RELEASES)
     parser.add_argument("--keep-former", action="store_true", help="reuse its stored times")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
-    work = {"render": compare_renders, "batch": compare_threads}.get(options.what, compare_commands)
+    works = {"render": compare_renders, "batch": compare_threads, "query": compare_queries}
+    work = works.get(options.what, compare_commands)
     for name in options.scenes:
         rows = work(options, name)
         print(json.dumps(rows), flush=True)
