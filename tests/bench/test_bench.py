@@ -37,6 +37,7 @@ from splatcert_bench.studies.study_file import load_guided, load_study
 from view_kinds import ready
 from waiting import PATIENCE, until
 
+VARIANT = '[[variant]]\nname = "seed-1"\nscenes = ["made-1"]\nseed = 1\n'
 MAY_DIFFER = ("time", "results.md")
 """How names begin of files that show times."""
 
@@ -59,7 +60,7 @@ def bench(config: Path, out: Path, *options: str) -> int:
 @pytest.fixture(scope="module")
 def config(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("bench") / "smoke.toml"
-    path.write_text('profile = "smoke"\n')
+    path.write_text('profile = "smoke"\n' + VARIANT)
     return path
 
 
@@ -75,6 +76,8 @@ def test_smoke_gives_studies_predictors_and_tables(whole):
     names = {path.name for path in (whole / "studies").iterdir()}
     assert {"made-1-fastgs-model.npz", "made-1-fastgs-ensemble-mean.npz"} <= names
     assert {"made-1-vanilla-model.npz", "made-2-fastgs-model.ratios.npz"} <= names
+    assert "made-1-seed-1-model.npz" in names and (whole / "tables" / "variants.md").is_file()
+    assert not (whole / "scenes" / "made-1" / "seed-1" / "run").exists()  # it is a member
     pictures = sorted(name for name in names if name.endswith("picture.npz"))
     assert [name.split(".")[0] for name in pictures].count("made-1-fastgs-model") == 3
     assert pictures[3:] == [f"made-{k}-fastgs-model.median.picture.npz" for k in (2, 3)]

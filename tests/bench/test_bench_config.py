@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from splatcert.config import TrainConfig
+from splatcert_bench.run.layout import Bench
 from splatcert_bench.run.profiles import PROFILES, read_config
 from splatcert_bench.run.settings import BenchConfig, BenchError
 
@@ -92,6 +93,18 @@ def test_profiles_are_what_the_documentation_says():
             "full_members adds nothing",
         ),
         ("profile = ", "not valid TOML"),
+        (
+            'profile = "smoke"\n[[variant]]\nname = "v"\nscenes = ["made-1"]',
+            "variant v changes nothing",
+        ),
+        (
+            'profile = "smoke"\n[[variant]]\nname = "v"\nscenes = ["x"]\nseed = 1',
+            "which is not a scene of this bench",
+        ),
+        (
+            'profile = "smoke"\n[[variant]]\nname = "vanilla"\nscenes = ["made-1"]\nseed = 1',
+            "densities = ..vanilla..",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path, text, message):
@@ -114,6 +127,26 @@ def test_the_file_of_the_real_captures_names_ten_scenes_and_no_machine():
     vanilla = {entry.name for entry in config.scene if "vanilla" in entry.densities}
     assert vanilla == {"truck", "bicycle", "playroom"}
     assert set(config.pools()["strict"]["garden"]) == {"truck", "train", "drjohnson", "playroom"}
+
+
+def test_variants_are_further_models_and_share_members_of_the_full_ensemble(tmp_path):
+    listed = '[[variant]]\nname = "{}"\nscenes = ["truck"]\n{}\n'
+    full = SCENES.replace('path = "truck"', 'path = "truck"\nfull_members = 3', 1)
+    text = 'profile = "cpu"\n' + full
+    text += listed.format("seed-2", "seed = 2") + listed.format("seed-3", "seed = 3")
+    text += listed.format("long", 'recipe = "published"\niterations = 9000')
+    bench = Bench(read(tmp_path, text), tmp_path / "out", tmp_path, tmp_path / "bench.toml")
+    models = {model.label: model for model in bench.models()}
+    assert list(models) == [
+        "truck", "truck+seed-2", "truck+seed-3", "truck+long", "train", "room", "room+vanilla"
+    ]  # fmt: skip
+    long = models["truck+long"].config
+    assert (long.iterations, long.recipe, long.seed) == (9_000, "published", 0)
+    shared, own = models["truck+seed-2"], models["truck+seed-3"]
+    assert shared.run == bench.folder("truck") / "full_02"
+    assert shared.training_job == "truck/full_02"
+    assert (own.run, own.training_job) == (own.folder / "run", "truck+seed-3/train")
+    assert models["truck"].member is None and not models["truck+seed-2"].is_main
 
 
 def test_path_traced_captures_are_a_family_and_a_bench_of_their_own():

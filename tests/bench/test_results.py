@@ -36,6 +36,7 @@ VIEWS = {"train": 30, "bonsai": 31}
 def made():
     scenes = [MadeScene(scene, VIEWS.get(scene, 24)) for scene in FAMILIES]
     scenes += [MadeScene(scene, 14, backbone="vanilla") for scene in ("truck", "bicycle")]
+    scenes += [MadeScene("truck", 14, backbone="seed-1")]
     return scenes + [MadeScene(scene, 14, centre="ensemble-mean") for scene in FAMILIES]
 
 

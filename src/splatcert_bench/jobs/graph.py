@@ -47,11 +47,15 @@ def _tasks_about_models(bench: Bench) -> list[Task]:
     for entry in bench.config.scene:
         tasks += captures(bench, entry.name)
     models = bench.models()
+    mains = [model for model in models if model.is_main]
+    others = [model for model in models if not model.is_main]
     # Main models first: everything else depends on them, and they take longest.
-    tasks += [train(model) for model in models]
-    tasks += [certify(model, ridge) for model in models for ridge in model.ridges]
+    tasks += [train(model) for model in mains]
+    tasks += [certify(model, ridge) for model in mains for ridge in model.ridges]
     for entry in bench.config.scene:
         tasks += members(bench, entry.name)
+    tasks += [train(model) for model in others if model.member is None]
+    tasks += [certify(model, ridge) for model in others for ridge in model.ridges]
     tasks += [_study(model) for model in models]
     tasks += [_learn(bench, pool) for pool in bench.config.pools()]
     tasks += guide_tasks(bench)

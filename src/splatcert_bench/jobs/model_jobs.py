@@ -70,7 +70,7 @@ def train(model: Model) -> Task:
     else:
         settings["train"] = to_plain(model.config)
     return Task(
-        name=f"{model.label}/train",
+        name=model.training_job,
         stage="train" if model.given is None else "",
         function=train_model,
         arguments=(model,),
@@ -131,7 +131,7 @@ def _run_files(run: Path) -> RunFiles:
 
 
 def _fold_targets(bench: Bench, scene: str) -> Task:
-    model = Model(bench, scene, bench.config.train.density)
+    model = bench.main(scene)
     folds = tuple(f"{scene}/{bench.fold(scene, k).name}" for k in range(bench.config.members.folds))
     return Task(
         name=f"{scene}/fold-targets",
@@ -163,7 +163,7 @@ def certify(model: Model, ridge: float | None) -> Task:
         outputs=tuple(folder / name for name in (MAIN, FIELD, VIEWS)),
         bulky=(folder / FIELD,),
         dated=(folder / MAIN,),
-        after=(f"{model.label}/train",),
+        after=(model.training_job,),
     )
 
 

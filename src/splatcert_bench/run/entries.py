@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from splatcert.config import LARGEST_SEED
 from splatcert.errors import InputError
@@ -82,6 +82,32 @@ class SceneEntry:
         if self.made is not None:
             require_range("made", self.made, 0, LARGEST_SEED)
         require_ensemble(f"scene {self.name}: full_members", self.full_members)
+
+
+@dataclass(frozen=True, kw_only=True)
+class VariantEntry:
+    """One [[variant]] of the file: further models of some scenes, trained in another way."""
+
+    name: str
+    """Name of these models; studies and tables call them that."""
+    scenes: tuple[str, ...]
+    """The scenes that have one."""
+    density: Density | None = None
+    """Density rule. Default of this and the rest: as the main model."""
+    recipe: Literal["fast", "published"] | None = None
+    iterations: int | None = None
+    max_gaussians: int | None = None
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        require_name("variant", self.name)
+        if not self.changes():
+            raise BenchError(f"variant {self.name} changes nothing: it would repeat the main model")
+
+    def changes(self) -> dict[str, Any]:
+        """The options of `splatcert train` that differ from the main model's."""
+        names = ("density", "recipe", "iterations", "max_gaussians", "seed")
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,7 @@
 
 OUT/bench.json                  the settings, with nothing left open
 OUT/scenes/NAME/capture         photographs of a synthetic scene
-OUT/scenes/NAME/DENSITY/        a model's run, its certificates, its study before predictors,
+OUT/scenes/NAME/VARIANT/        a model's run, its certificates, its study before predictors,
                                 what was measured on its deployed scales, times
 OUT/scenes/NAME/member_NN       runs of the ensemble
 OUT/scenes/NAME/full_NN         runs of a second ensemble, of the main model's size and length
@@ -25,10 +25,10 @@ from splatcert.config import FieldConfig, TrainConfig
 from splatcert.scene.load import load_scene
 from splatcert.scene.scene import Scene
 from splatcert.storage.schema import read_json
+from splatcert_bench.run.ensembles import EnsembleRuns
 from splatcert_bench.run.entries import (
     ENSEMBLE,
     FULL_ENSEMBLE,
-    Density,
     EnsembleKind,
     SceneEntry,
 )
@@ -51,13 +51,32 @@ class Bench:
         return next(entry for entry in self.config.scene if entry.name == scene)
 
     def models(self) -> list[Model]:
-        """Every model that is certified and studied: one per scene and density rule."""
-        first = self.config.train.density
-        found = []
-        for entry in self.config.scene:
-            rules: list[Density] = [first, *(d for d in entry.densities if d != first)]
-            found += [Model(self, entry.name, density) for density in rules]
-        return found
+        """Every model that is certified and studied: one per scene and variant."""
+        return [
+            Model(self, entry.name, variant)
+            for entry in self.config.scene
+            for variant in self.variants(entry.name)
+        ]
+
+    def variants(self, scene: str) -> dict[str, dict[str, Any]]:
+        """How the models of a scene are trained, by name: options that differ from `[train]`.
+
+        The main model comes first; it is called by its density rule.
+        """
+        found: dict[str, dict[str, Any]] = {self.main_variant: {}}
+        for rule in self.entry(scene).densities:
+            found.setdefault(rule, {"density": rule})
+        listed = [one for one in self.config.variant if scene in one.scenes]
+        return found | {one.name: one.changes() for one in listed}
+
+    @property
+    def main_variant(self) -> str:
+        """Name of main models."""
+        return self.config.train.density
+
+    def main(self, scene: str) -> Model:
+        """The main model of a scene."""
+        return Model(self, scene, self.main_variant)
 
     def folder(self, scene: str) -> Path:
         """The folder of a scene."""
@@ -125,26 +144,27 @@ class Bench:
 
 @dataclass(frozen=True)
 class Model:
-    """One scene under one density rule: what is certified and studied."""
+    """One scene trained in one way: what is certified and studied."""
 
     bench: Bench
     scene: str
-    density: Density
+    variant: str
+    """Name of the way it is trained; the density rule for main models."""
 
     @property
     def is_main(self) -> bool:
         """Whether it is the scene's main model, the one with an ensemble and used as a source."""
-        return self.density == self.bench.config.train.density
+        return self.variant == self.bench.main_variant
 
     @property
     def label(self) -> str:
         """Name used in job names."""
-        return self.scene if self.is_main else f"{self.scene}+{self.density}"
+        return self.scene if self.is_main else f"{self.scene}+{self.variant}"
 
     @property
     def folder(self) -> Path:
         """Folder of its files."""
-        return self.bench.folder(self.scene) / self.density
+        return self.bench.folder(self.scene) / self.variant
 
     @property
     def given(self) -> Path | None:
@@ -157,12 +177,29 @@ class Model:
     @property
     def run(self) -> Path:
         """The training run."""
+        if self.member is not None:
+            return EnsembleRuns(self.bench, self.scene, FULL_ENSEMBLE).run(self.member)
         return self.given or self.folder / "run"
+
+    @property
+    def member(self) -> int | None:
+        """The member of the full ensemble that is this very model, if there is one."""
+        if self.is_main:
+            return None
+        full = EnsembleRuns(self.bench, self.scene, FULL_ENSEMBLE)
+        return next((k for k in full.trained if full.config(k) == self.config), None)
+
+    @property
+    def training_job(self) -> str:
+        """Name of the job that trains it."""
+        if self.member is not None:
+            return EnsembleRuns(self.bench, self.scene, FULL_ENSEMBLE).job(self.member)
+        return f"{self.label}/train"
 
     @property
     def config(self) -> TrainConfig:
         """How it is trained."""
-        return replace(self.bench.config.train, density=self.density)
+        return replace(self.bench.config.train, **self.bench.variants(self.scene)[self.variant])
 
     def trained_with(self) -> dict[str, Any]:
         """Settings that the run was really trained with; a given one may have had its own."""
@@ -225,61 +262,4 @@ class Model:
 
     def study_key(self, centre: str) -> str:
         """Name of a study."""
-        return f"{self.scene}-{self.density}-{centre}"
-
-
-@dataclass(frozen=True)
-class EnsembleRuns:
-    """The models of an ensemble: their runs, and how they are trained."""
-
-    bench: Bench
-    scene: str
-    kind: EnsembleKind
-
-    @property
-    def count(self) -> int:
-        """Number of members."""
-        entry, config = self.bench.entry(self.scene), self.bench.config
-        return config.members.count if self.kind == ENSEMBLE else entry.full_members
-
-    @property
-    def has_main(self) -> bool:
-        """Whether the main model is the first member, because all are like it."""
-        return self.kind == FULL_ENSEMBLE or self.bench.config.member_is_main()
-
-    @property
-    def side(self) -> int:
-        """Longest side of the members' photographs; 0 means full size."""
-        return self.bench.config.capture.resolution if self.has_main else self.bench.member_side
-
-    def load(self) -> Scene:
-        """The scene at the members' resolution."""
-        return self.bench.load(self.scene, members=not self.has_main)
-
-    def run(self, index: int) -> Path:
-        """Run folder of a member."""
-        if index == 0 and self.has_main:
-            return Model(self.bench, self.scene, self.bench.config.train.density).run
-        stem = "member" if self.kind == ENSEMBLE else "full"
-        return self.bench.folder(self.scene) / f"{stem}_{index:02d}"
-
-    @property
-    def runs(self) -> list[Path]:
-        """Run folders of all members."""
-        return [self.run(index) for index in range(self.count)]
-
-    @property
-    def trained(self) -> range:
-        """Members that have a job of their own."""
-        return range(1 if self.has_main else 0, self.count)
-
-    def job(self, index: int) -> str:
-        """Name of the job that trains a member."""
-        return f"{self.scene}/{self.run(index).name}"
-
-    def config(self, index: int) -> TrainConfig:
-        """How a member is trained; its seed is its own."""
-        seed = self.bench.config.train.seed + index
-        if self.kind == FULL_ENSEMBLE:
-            return replace(self.bench.config.train, seed=seed)
-        return self.bench.member_config(seed)
+        return f"{self.scene}-{self.variant}-{centre}"

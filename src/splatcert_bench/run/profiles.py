@@ -12,7 +12,7 @@ from typing import Any
 from splatcert.config import FieldConfig, LearnConfig, TrainConfig
 from splatcert.storage.schema import PlainError, from_plain, to_plain
 from splatcert.storage.whole import require_regular_file
-from splatcert_bench.run.entries import BenchError, PoolEntry, SceneEntry
+from splatcert_bench.run.entries import BenchError, PoolEntry, SceneEntry, VariantEntry
 from splatcert_bench.run.settings import (
     BenchConfig,
     CaptureSettings,
@@ -33,6 +33,7 @@ MADE_SCENES = (
     SceneEntry(name="made-3", family="two", made=3, full_members=2),
 )
 """Scenes of the smoke profile. Default if the file lists none."""
+ENTRIES = {"scene": SceneEntry, "pool": PoolEntry, "variant": VariantEntry}
 PROFILES: dict[str, BenchConfig] = {
     "smoke": BenchConfig(
         profile="smoke",
@@ -86,7 +87,7 @@ def _filled(default: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]
     """The file's values, completed by those of the profile."""
     result = dict(default)
     for key, value in given.items():
-        entry = {"scene": SceneEntry, "pool": PoolEntry}.get(key)
+        entry = ENTRIES.get(key)
         if entry is not None and isinstance(value, list):
             blank = {
                 spot.name: to_plain(spot.default)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from dataclasses import dataclass
+from typing import get_args
 
 from splatcert.camera import MAX_SIDE
 from splatcert.config import (
@@ -23,6 +24,7 @@ from splatcert_bench.run.entries import (
     Density,
     PoolEntry,
     SceneEntry,
+    VariantEntry,
     require_ensemble,
     require_range,
 )
@@ -158,6 +160,7 @@ class BenchConfig:
     profile: str
     scene: tuple[SceneEntry, ...]
     pool: tuple[PoolEntry, ...] = ()
+    variant: tuple[VariantEntry, ...] = ()
     backend: Backend = "cpu"
     """Renderer for everything except training, which always runs on the CPU."""
     capture: CaptureSettings = dataclasses.field(default_factory=CaptureSettings)
@@ -172,7 +175,11 @@ class BenchConfig:
     def __post_init__(self) -> None:
         if not self.scene:
             raise BenchError("a bench needs at least one [[scene]]")
-        for kind, entries in (("scene", self.scene), ("pool", self.pool)):
+        for kind, entries in (
+            ("scene", self.scene),
+            ("pool", self.pool),
+            ("variant", self.variant),
+        ):
             names = Counter(entry.name for entry in entries)
             if twice := [name for name, count in names.items() if count > 1]:
                 raise BenchError(f"two entries [[{kind}]] are called {twice[0]!r}")
@@ -191,6 +198,16 @@ class BenchConfig:
         if self.field.ridge in self.study.ridges:
             raise BenchError(f"study.ridges repeats field.ridge, {self.field.ridge:g}")
         known = {entry.name for entry in self.scene}
+        for entry in self.variant:
+            if entry.name in get_args(Density):
+                raise BenchError(
+                    f"a variant cannot be called {entry.name}: give scenes "
+                    f'densities = ["{entry.name}"]'
+                )
+            if unknown := [n for n in entry.scenes if n not in known]:
+                raise BenchError(
+                    f"variant {entry.name} names {unknown[0]!r}, which is not a scene of this bench"
+                )
         for entry in self.pool:
             if unknown := [n for n in (*entry.sources, *entry.targets) if n not in known]:
                 raise BenchError(

@@ -31,8 +31,9 @@ from splatcert.storage.schema import JsonError, read_json
 from splatcert.storage.whole import write_text_whole
 from splatcert.training.run import RunError, TrainingRun, request_of
 from splatcert_bench.baselines.visibility_sums import add_up_visibility
+from splatcert_bench.run.ensembles import EnsembleRuns
 from splatcert_bench.run.entries import BenchError
-from splatcert_bench.run.layout import Bench, EnsembleRuns, Model
+from splatcert_bench.run.layout import Bench, Model
 from splatcert_bench.studies.batch import timed_cameras
 from splatcert_bench.studies.checks import measure_latency
 from splatcert_bench.studies.make_study import betas_of, fitted_model, members_of
@@ -42,7 +43,7 @@ from splatcert_bench.studies.study_file import save_audit
 
 
 def train_model(model: Model) -> None:
-    """Train the main model of a scene, or one with another density rule."""
+    """Train the main model of a scene, or one that is trained in another way."""
     scene = model.bench.load(model.scene)
     if model.given is not None:
         refuse_other_views(model.given, scene, model)
@@ -67,10 +68,11 @@ def refuse_other_views(run: Path, scene: Scene, model: Model) -> None:
                 f"{key.replace('_', ' ')} differ.\n"
                 "  Set capture.holdout and capture.resolution to its values, or train again."
             )
-    if (rule := stored.get("config", {}).get("density")) != model.density:
+    if (rule := stored.get("config", {}).get("density")) != model.config.density:
         raise BenchError(
             f"{run} was trained with density rule {rule!r}, but the main models of a bench use "
-            f"{model.density!r}.\n  Remove the model entry, and the bench trains this scene itself."
+            f"{model.config.density!r}.\n"
+            "  Remove the model entry, and the bench trains this scene itself."
         )
 
 

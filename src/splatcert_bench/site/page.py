@@ -26,7 +26,7 @@ SECTIONS: Sequence[tuple[str, tuple[str, ...]]] = (
         "What a scale is made of",
         ("ablation", "pictures", "extremes", "ranking", "norm", "choices", "intervals"),
     ),
-    ("Transfer", ("transfer", "strict", "per-scene", "targets", "backbone", "centre")),
+    ("Transfer", ("transfer", "strict", "per-scene", "targets", "backbone", "variants", "centre")),
     ("Levels and labels", ("sensitivity", "calibration", "access")),
     ("Theory on real numbers", ("audit", "decomposition")),
     ("GAVIS and packing", ("visibility", "packing")),
@@ -102,9 +102,9 @@ def _setting(results: Mapping[str, Any], times: Mapping[str, Any]) -> str:
 
 def _common_settings(studies: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Settings of the models: every value that occurs."""
-    found: dict[str, list[str]] = {"density rule": []}
+    found: dict[str, list[str]] = {"models": []}
     for study in studies:
-        for name, value in [("density rule", study["backbone"]), *study["settings"].items()]:
+        for name, value in [("models", study["backbone"]), *study["settings"].items()]:
             known = found.setdefault(name, [])
             if value not in known:
                 known.append(value)

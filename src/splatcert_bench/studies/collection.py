@@ -40,13 +40,18 @@ class BenchStudies:
     protocol: Protocol = field(default_factory=Protocol)
 
     @property
+    def backbones(self) -> tuple[str, ...]:
+        """How models were trained: main models by their density rule, others by their name."""
+        return tuple(sorted({study.backbone for study in self.studies}))
+
+    @property
     def backbone(self) -> str:
-        """The density rule of the main results: FastGS, or that of the first study."""
+        """That of the main results: FastGS, or that of the first study."""
         known = [study.backbone for study in self.studies]
         return "fastgs" if "fastgs" in known or not known else known[0]
 
     def evidence(self, backbone: str | None = None, centre: str = MODEL) -> Evidence:
-        """The studies of one density rule and centre.
+        """The studies of one backbone and centre.
 
         Shrinkages are always chosen on studies of the main backbone and centre: other ones
         inherit the choice, as they inherit the predictor.

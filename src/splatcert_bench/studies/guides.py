@@ -63,7 +63,7 @@ def learn_guides(bench: Bench, pool: str) -> None:
     for target, sources in bench.config.pools()[pool].items():
         for scene in sources:
             if scene not in known:
-                main = Model(bench, scene, bench.config.train.density)
+                main = bench.main(scene)
                 known[scene] = load_source(main.guide_source)
         if sources not in learned:
             learned[sources] = learn_guide([known[name] for name in sources], fit)

@@ -163,7 +163,7 @@ def assemble(
     return Study(
         scene=model.scene,
         family=model.bench.entry(model.scene).family,
-        backbone=model.density,
+        backbone=model.variant,
         centre=batch.centre,
         names=scored.names,
         betas=betas_of(model),

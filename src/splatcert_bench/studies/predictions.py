@@ -53,7 +53,7 @@ def learn_pool(bench: Bench, pool: str) -> None:
 
 def source_views(bench: Bench, pool: str, scene: str) -> SceneViews:
     """The per-view numbers of a source scene, under its name in this bench."""
-    model = Model(bench, scene, bench.config.train.density)
+    model = bench.main(scene)
     path = model.certificate_at(ridge_of(pool)) / VIEWS
     if pool in (OUT_OF_FOLD, PAPER):
         path = model.fold_views

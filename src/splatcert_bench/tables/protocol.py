@@ -14,10 +14,13 @@ from splatcert_bench.statistics.choices import MissingError
 from splatcert_bench.statistics.evidence import At, Evidence
 from splatcert_bench.studies.collection import BenchStudies
 from splatcert_bench.studies.study import GROUPS, KINDS, Study
-from splatcert_bench.tables.cells import SCENES, cell, listed
+from splatcert_bench.tables.cells import BY_PHOTOS, SCENES, cell, known_savings, label, listed
 from splatcert_bench.tables.paper import paper
 from splatcert_bench.tables.table import Cell, Column, Row, Table
 
+VANILLA = "vanilla"
+"""Density rule with a table of its own."""
+VARIED = ("gsu", "full", *BY_PHOTOS, "oracle")
 ALPHAS = BETAS = (Fraction(1, 20), Fraction(1, 10), Fraction(1, 5))
 SIZES, TESTED = (9, 11, 15, 20, 25), 5
 """Compared calibration sizes, and their number of test views."""
@@ -123,6 +126,57 @@ def sensitivity(bench: BenchStudies) -> Table:
             f"α sweep: m = {size}, the fewest calibration views that α = {in_percent(min(ALPHAS))} "
             f"allows, on scenes with at least {TESTED} more views. β sweep: with the predictor "
             "learned at the main β.",
+        ),
+    )
+
+
+def variants(bench: BenchStudies) -> Table:
+    """Other models of the same scenes: more steps, other seeds."""
+    others = [name for name in bench.backbones if name not in (bench.backbone, VANILLA)]
+    if not others:
+        raise MissingError("no scene has models that were trained in another way")
+    found = [bench.evidence(backbone=name).having("full") for name in others]
+    known = {scene for evidence in found for scene in evidence.scenes}
+    rows = [
+        _variant(evidence, study)
+        for main in bench.main.studies
+        if main.scene in known
+        for evidence in (bench.main, *found)
+        for study in evidence.studies
+        if study.scene == main.scene
+    ]
+    return Table(
+        name="variants",
+        title="The same scenes, trained in other ways",
+        row_head="Scene and model",
+        columns=(
+            Column("Steps"),
+            Column("Seed"),
+            Column("Gaussians", "k"),
+            Column("PSNR", "dB", 2),
+            *(Column(label(method), "%") for method in VARIED),
+            Column("Coverage, a × b̃", "%"),
+        ),
+        rows=tuple(rows),
+        notes=(
+            "The first row of a scene is the model of the main results. Predictors, guides and "
+            "shrinkages were learned on the main models of other scenes and are not refitted.",
+        ),
+    )
+
+
+def _variant(evidence: Evidence, study: Study) -> Row:
+    one = evidence.where(lambda other: other is study)
+    saved = [float(known_savings(one, method)[0]) for method in VARIED]
+    return Row(
+        study.key.removesuffix(f"-{study.centre}").replace("-", ", ", 1),
+        (
+            cell(study.settings.get("iterations")),
+            cell(study.settings.get("seed")),
+            cell(_thousands(_fact(study, "gaussians"))),
+            cell(float(np.nanmean(study.psnr))),
+            *(cell(value if np.isfinite(value) else None) for value in saved),
+            cell(float(one.coverages("full")[0])),
         ),
     )
 

@@ -30,6 +30,7 @@ TABLES: Mapping[str, Callable[[BenchStudies], Table]] = {
     "per-scene": transfer.per_scene,
     "centre": transfer.centre,
     "backbone": transfer.backbone,
+    "variants": protocol.variants,
     "targets": transfer.targets,
     "sensitivity": protocol.sensitivity,
     "calibration": protocol.calibration_sizes,
