@@ -57,6 +57,12 @@ class DensityStats:
         """Add the pixel gradients [N, 2] of the Gaussians that this view draws, for one step."""
         view.tally(means2d, absolute, self.gradient, self.absolute, self.seen, self.radius)
 
+    def of(self, rows: Tensor) -> DensityStats:
+        """The statistics of the rows that a bool mask [N] selects."""
+        return DensityStats(
+            *(t[rows] for t in (self.gradient, self.absolute, self.seen, self.radius))
+        )
+
     def mean_gradient(self) -> Tensor:
         """Mean gradient length over the steps in which it was drawn, [N]."""
         return self.gradient / self.seen.clamp(min=1)

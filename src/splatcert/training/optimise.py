@@ -27,12 +27,15 @@ from splatcert.splats.gaussians import Splats
 from splatcert.training.density import DensityContext, DensityRule, DensityStats, ViewScores
 from splatcert.training.density_rules import FastGSDensity, VanillaDensity
 from splatcert.training.initial import check_capture, initial_splats
+from splatcert.training.limits import Limits
 from splatcert.training.rates import harmonics_every, rates_at
 from splatcert.training.step import fit_view
 from splatcert.training.table import GaussianTable
 
 RAISE_DEGREE_EVERY = 1_000
 CHECK_EVERY = 100
+SHRINK_EVERY, CLEAR_EVERY = 10, 100
+"""Steps between limits of size, and between removals from free space."""
 SCORED_VIEWS = 10
 BAD_PIXEL = 0.1
 """Share of a view's range of errors above which a pixel is badly rendered."""
@@ -68,6 +71,7 @@ class Trainer:
         self.stats = DensityStats.empty(len(self.table))
         self.steps_done = 0
         self.rule = RULES[config.density](config)
+        self.limits = Limits(scene) if config.recipe == "fast" else None
 
     def splats(self) -> Splats:
         """The Gaussians as they are now."""
@@ -80,6 +84,8 @@ class Trainer:
         camera, target, mask = self._labels(view, step)
         result = self._optimise(camera, target, mask, step)
         self._control_density(step)
+        if self.limits is not None:
+            self._limit(self.limits, step)
         self.steps_done = step
         return result
 
@@ -165,6 +171,16 @@ class Trainer:
                     "colour?"
                 )
             self.stats = DensityStats.empty(len(self.table))
+
+    def _limit(self, limits: Limits, step: int) -> None:
+        last = step == self.config.iterations
+        if last or step % SHRINK_EVERY == 0:
+            limits.shrink(self.table)
+        if last or step % CLEAR_EVERY == 0:
+            allowed = limits.allowed(self.table)
+            if 0 < int(allowed.sum()) < len(allowed):
+                self.table.keep(allowed)
+                self.stats = self.stats.of(allowed)
 
     def _score_views(self, step: int) -> ViewScores:
         """Render a few training views and find the Gaussians that contribute to bad pixels."""
