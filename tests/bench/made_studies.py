@@ -183,6 +183,7 @@ class MadeScene:
             residual = left * self.residual
             pairs = list(zip(residual, scale, strict=True))
             tenths = [count_tenths((r / s).ravel(), tenths_of(s.ravel())) for r, s in pairs]
+            counts = np.array([count_ratios(r / s) for r, s in pairs])
             for pool in ("pool", "strict"):
                 found[f"{method} {pool}"] = GuidedScores(
                     scores=np.array([view_scores(r, s, BETAS) for r, s in pairs]),
@@ -194,6 +195,7 @@ class MadeScene:
                     tenths=np.array(tenths),
                     sources=pools[pool],
                     power=1.5,
+                    counts=counts if pool == "pool" else counts[:, :0],
                 )
         return found
 

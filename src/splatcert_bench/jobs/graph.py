@@ -138,8 +138,12 @@ def _audit(model: Model) -> list[Task]:
             stage="audit",
             function=measure_deployed,
             arguments=(model, pools),
-            settings={"pools": pools, "betas": list(model.bench.config.study.betas)},
-            outputs=(model.audit,),
+            settings={
+                "version": VERSION,
+                "pools": pools,
+                "betas": list(model.bench.config.study.betas),
+            },
+            outputs=(model.audit, model.audit_ledger),
             after=(*certify_jobs(model), *(f"learn/{pool}" for pool in pools)),
         )
     ]

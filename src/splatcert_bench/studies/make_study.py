@@ -152,6 +152,7 @@ def assemble(
     settings = {
         "profile": config.profile,
         "resolution": f"{width}x{height}",
+        "recipe": str(trained["recipe"]),
         "iterations": str(trained["iterations"]),
         "seed": str(trained["seed"]),
         "members": str(config.members.count if model.is_main else 0),
