@@ -10,6 +10,7 @@ from typing import Any
 from splatcert.conformal.levels import in_percent
 from splatcert_bench.statistics.compared_scales import CORRECTED
 from splatcert_bench.statistics.evidence import NESTED, PAPER_RECIPE
+from splatcert_bench.statistics.scenes import is_shown
 from splatcert_bench.tables.cells import label, listed
 from splatcert_bench.tables.paper import paper_range
 from splatcert_bench.tables.table import Row, Table, written
@@ -89,12 +90,12 @@ def _nested(tables: Mapping[str, Table]) -> list[str]:
 
 
 def _against(tables: Mapping[str, Table], name: str, ours: str) -> list[str]:
-    """Scales over which the whole interval of an advantage is not above zero."""
+    """Scales over which no advantage is demonstrated."""
     if name not in tables:
         return []
     same = {label(method) for method in ("oracle", NESTED, PAPER_RECIPE, CORRECTED)}
     others = [row for row in tables[name].rows if row.label not in same]
-    unshown = [row.label for row in others if not _is_above_zero(row)]
+    unshown = [f"{row.label}{_p(row)}" for row in others if not _is_shown(row)]
     if not unshown:
         return [
             f"{ours.capitalize()} saves more than each of the others, beyond chance over scenes."
@@ -102,9 +103,14 @@ def _against(tables: Mapping[str, Table], name: str, ours: str) -> list[str]:
     return [f"No advantage of {ours} is demonstrated over: {listed(unshown)}."]
 
 
-def _is_above_zero(row: Row) -> bool:
-    low = row.cells[0].ours.low
-    return low is not None and low > 0
+def _is_shown(row: Row) -> bool:
+    gap, _, p = (cell.ours for cell in row.cells)
+    return is_shown(gap.low, None if p.value is None else float(p.value))
+
+
+def _p(row: Row) -> str:
+    p = row.cells[2].ours.value
+    return " (too few scenes)" if p is None else f" (p = {float(p):.2f})"
 
 
 def _theory(tables: Mapping[str, Table]) -> list[str]:
