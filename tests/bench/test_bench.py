@@ -31,7 +31,7 @@ from splatcert.splats.files import load_splats
 from splatcert_bench.run.layout import Bench, Model
 from splatcert_bench.run.profiles import read_config
 from splatcert_bench.run.settings import FOLD_POOLS
-from splatcert_bench.studies.access import count_access, load_ledger, load_study_ledger
+from splatcert_bench.studies.access import count_access, joined, load_ledger, load_study_ledger
 from splatcert_bench.studies.counts import EDGES
 from splatcert_bench.studies.study import SHAPE
 from splatcert_bench.studies.study_file import load_guided, load_study
@@ -136,7 +136,7 @@ def test_access_is_counted_from_ledgers(config, whole):
     known = certificate.record, certificate.views
     leaked = count_access("made-1", *known, {"made-1": [used]}, ((), 0))
     assert leaked["access.test.image"] == leaked["access.test.selection"] == len(study) - 11
-    early = count_access("made-1", *known, {}, ([used], 1))
+    early = count_access("made-1", *known, {}, joined([((), 0), ([used], 1)]))
     assert early["access.test.image"] == len(study) - 11 and early["access.calibration.image"] == 0
 
 

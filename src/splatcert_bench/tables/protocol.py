@@ -93,9 +93,10 @@ def access(bench: BenchStudies) -> Table:
         rows=tuple(rows),
         notes=(
             f"Views that supplied each kind of information, summed over {len(studies)} scenes and "
-            "counted from the ledgers of certify, of learning and of the studies; in brackets, "
-            "whether the protocol allows it. A source counts once per target. Calibration and "
-            "test views are those of the first split.",
+            "counted from the ledgers of every job that opens labels: certify, learning of "
+            "predictors and guides, studies, guided scales and audits. In brackets, whether the "
+            "protocol allows it. A source counts once per target. Calibration and test views are "
+            "those of the first split.",
         ),
     )
 
