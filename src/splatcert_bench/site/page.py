@@ -20,7 +20,10 @@ SECTIONS: Sequence[tuple[str, tuple[str, ...]]] = (
     ("Beyond the guarantee", ("shift", "flags", "tenths")),
     (
         "Width at matched coverage",
-        ("panel-a", "saving", "panel-a-all", "paired", "paired-guided", "per-scene-main"),
+        (
+            *("panel-a", "saving", "panel-a-all", "panel-full"),
+            *("paired-nested", "paired", "paired-guided", "per-scene-main"),
+        ),
     ),
     (
         "What a scale is made of",

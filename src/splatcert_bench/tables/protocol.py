@@ -11,7 +11,7 @@ from splatcert.conformal.levels import in_percent
 from splatcert.conformal.ranks import views_needed
 from splatcert.conformal.splits import calibration_size, draw_tested_splits, evaluate_splits, saving
 from splatcert_bench.statistics.choices import MissingError
-from splatcert_bench.statistics.evidence import At, Evidence
+from splatcert_bench.statistics.evidence import UNLEARNED, At, Evidence
 from splatcert_bench.studies.collection import BenchStudies
 from splatcert_bench.studies.study import GROUPS, KINDS, Study
 from splatcert_bench.tables.cells import BY_PHOTOS, SCENES, cell, known_savings, label, listed
@@ -20,7 +20,7 @@ from splatcert_bench.tables.table import Cell, Column, Row, Table
 
 VANILLA = "vanilla"
 """Density rule with a table of its own."""
-VARIED = ("gsu", "full", *BY_PHOTOS, "oracle")
+VARIED = ("gsu", UNLEARNED, "full", *BY_PHOTOS, "oracle")
 ALPHAS = BETAS = (Fraction(1, 20), Fraction(1, 10), Fraction(1, 5))
 SIZES, TESTED = (9, 11, 15, 20, 25), 5
 """Compared calibration sizes, and their number of test views."""

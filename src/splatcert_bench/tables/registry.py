@@ -18,6 +18,8 @@ TABLES: Mapping[str, Callable[[BenchStudies], Table]] = {
     "tenths": shift.tenths,
     "panel-a": width.panel_a,
     "panel-a-all": width.panel_a_all,
+    "panel-full": width.panel_full,
+    "paired-nested": width.paired_nested,
     "paired": width.paired,
     "paired-guided": width.paired_guided,
     "per-scene-main": width.per_scene_main,
