@@ -30,7 +30,7 @@ SECTIONS: Sequence[tuple[str, tuple[str, ...]]] = (
         ("ablation", "pictures", "extremes", "ranking", "norm", "choices", "intervals"),
     ),
     ("Transfer", ("transfer", "strict", "per-scene", "targets", "backbone", "variants", "centre")),
-    ("Levels and labels", ("sensitivity", "calibration", "access")),
+    ("Levels and labels", ("sensitivity", "calibration", "calibration-few", "access")),
     ("Theory on real numbers", ("audit", "decomposition")),
     ("GAVIS and packing", ("visibility", "packing")),
     ("Time", ("time-latency", "time-training")),

@@ -36,6 +36,7 @@ TABLES: Mapping[str, Callable[[BenchStudies], Table]] = {
     "targets": transfer.targets,
     "sensitivity": protocol.sensitivity,
     "calibration": protocol.calibration_sizes,
+    "calibration-few": protocol.few_calibration_views,
     "audit": factors.identities,
     "decomposition": factors.decomposition,
     "visibility": cost.visibility,
