@@ -12,7 +12,7 @@ from splatcert_bench.studies.collection import MODEL
 from splatcert_bench.tables.table import Table, table_from_plain
 
 SECTIONS: Sequence[tuple[str, tuple[str, ...]]] = (
-    ("What was studied", ("manifest",)),
+    ("What was studied", ("manifest", "overview")),
     (
         "Does calibration control the right event?",
         ("coverage", "validity", "distribution", "curve", "level"),
