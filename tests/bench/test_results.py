@@ -166,7 +166,7 @@ def test_full_members_are_compared_on_their_scenes_without_an_interval(folder):
 
 def test_the_nested_number_comes_first(folder):
     page = (folder / "results.md").read_text()
-    nested = page.index("With everything chosen on the other scenes")
+    nested = page.index("With the ridge of the field and the form of the view factor chosen")
     assert nested < page.index("At a target of 90%, pixel-pooled calibration covers")
     choices = tables(folder)["choices"]
     assert [row.label for row in choices.rows] == [r.label for r in tables(folder)["manifest"].rows]

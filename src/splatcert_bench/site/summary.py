@@ -87,13 +87,13 @@ def _width(tables: Mapping[str, Table]) -> list[str]:
 
 
 def _nested(tables: Mapping[str, Table]) -> list[str]:
-    """The saving without any setting that was chosen with its target in view."""
+    """The saving with the choices nested that the tables can nest."""
     if "panel-a" not in tables:
         return []
     panel = tables["panel-a"]
     return [
-        "With everything chosen on the other scenes, the strength of the field's prior and the "
-        f"form of its factor too, ours saves {written(row.cells[1].ours, panel.columns[1])}% of "
+        "With the ridge of the field and the form of the view factor chosen on the other scenes "
+        f"too, ours saves {written(row.cells[1].ours, panel.columns[1])}% of "
         "the constant scale's width."
         for row in panel.rows
         if row.label == label(NESTED)

@@ -96,10 +96,10 @@ def paired(bench: BenchStudies) -> Table:
 
 
 def paired_nested(bench: BenchStudies) -> Table:
-    """Ours without any choice that had its target in view, against each of the others."""
+    """Ours with ridge and form among the nested choices, against each of the others."""
     if not bench.main.somewhere(NESTED):
         raise MissingError("no scene has fields of several ridges to choose from")
-    title = "Everything chosen on the sources, against each of the others"
+    title = "Ours, τ and form chosen on the sources too, against each of the others"
     return _against_others(bench, NESTED, "paired-nested", title)
 
 
