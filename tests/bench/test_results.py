@@ -26,7 +26,8 @@ from splatcert_bench.tables.registry import TABLES, TIMES
 from splatcert_bench.tables.table import table_from_plain
 
 ROOT = Path(__file__).resolve().parents[2]
-KEPT, PAGE = ROOT / "benchmarks" / "results" / "evaluation", ROOT / "docs" / "results.md"
+PAGES = {"evaluation": "results.md", "path_traced": "results-path-traced.md"}
+"""Published pages by the folder of their numbers; captures of our own making have theirs."""
 PROTOCOL = Protocol(splits=40, native_splits=20, resamples=500)
 MACHINE = {"processor": "made up", "cores": 2}
 VIEWS = {"train": 30, "bonsai": 31}
@@ -108,12 +109,22 @@ def test_page_and_numbers_agree(folder):
     assert (folder / "results.md").read_text() != results_page(results, times)
 
 
-def test_the_published_page_is_the_one_of_the_published_numbers():
-    """Fails when `docs/results.md` and the JSON under `benchmarks/results` disagree."""
-    assert KEPT.is_dir() == PAGE.is_file()
-    if PAGE.is_file():
-        results, times = read_json(KEPT / "results.json", "results"), read_times(KEPT)
-        assert PAGE.read_text() == results_page(results, times, figures="results")
+@pytest.mark.parametrize("name", PAGES)
+def test_the_published_page_is_the_one_of_the_published_numbers(name):
+    """Fails when a page in `docs` and its JSON under `benchmarks/results` disagree."""
+    kept, page = ROOT / "benchmarks" / "results" / name, ROOT / "docs" / PAGES[name]
+    assert kept.is_dir() == page.is_file()
+    if page.is_file():
+        results, times = read_json(kept / "results.json", "results"), read_times(kept)
+        assert page.read_text() == results_page(results, times, figures=page.stem)
+
+
+def test_photographs_and_path_traced_captures_are_never_pooled():
+    folder = ROOT / "benchmarks" / "results"
+    for name in PAGES:
+        if (folder / name).is_dir():
+            studies = read_json(folder / name / "results.json", "results")["studies"]
+            assert {one["family"] == "path-traced" for one in studies} == {name == "path_traced"}
 
 
 def test_panel_holds_the_mean_of_the_scenes(folder):
