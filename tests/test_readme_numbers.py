@@ -70,6 +70,8 @@ def test_a_complete_run_needs_no_other_source(monkeypatch):
                 NESTED: known[OURS],
                 readme_section.UNLEARNED: known[OURS],
                 readme_section.GUIDES: known[OURS],
+                readme_section.PAPERS: known[OURS],
+                readme_section.SHIPPED: known[OURS],
             }
         if name == "paired":
             return known | {readme_section.UNLEARNED: [[-0.2, -3.0, 2.0], ["5/10"], [1.0]]}
@@ -79,5 +81,6 @@ def test_a_complete_run_needs_no_other_source(monkeypatch):
 
     monkeypatch.setattr(readme_section, "table", whole)
     assert {source for _, _, source in rows()} == {readme_section.PAGE}
+    assert "as `--scale paper` makes it | 19.8%" in section()
     assert "learning adds −0.2 points [−3.0, 2.0]: no demonstrated advantage" in section()
     assert "3.0 points [1.0, 5.0] more, on 9 of 10, p = 0.0215" in " ".join(section().split())
