@@ -41,6 +41,8 @@ FAMILIES = {
 }
 STRICT = ("truck", "train", "drjohnson", "playroom")
 MIXED = ("truck", "playroom", "bicycle", "garden")
+FULL = ("truck", "playroom", "garden")
+"""Scenes with an ensemble of members as large as the model."""
 SIZE = (12, 16)
 
 
@@ -67,6 +69,8 @@ class MadeScene:
             "gavis-1": 0.1 + 0.02 * blur[2],
             "gavis-64": 0.4 * known[2] * blur[2],
         }
+        if scene in FULL and (backbone, centre) == ("fastgs", "model"):
+            self.raw["ensemble-full"] = 0.3 * level * known[0] * where * blur[2]
 
     @cache  # noqa: B019, a test's scenes live as long as the test
     def study(self) -> Study:
@@ -87,7 +91,8 @@ class MadeScene:
             maps=maps,
             predictions=self._predictions(),
             facts=self._facts(),
-            settings={"resolution": f"{SIZE[1]}x{SIZE[0]}", "iterations": "0", "seed": "0"},
+            settings={"resolution": f"{SIZE[1]}x{SIZE[0]}", "iterations": "0", "seed": "0"}
+            | ({"full members": "10"} if "ensemble-full" in self.raw else {}),
             hashes={"splats": "ab" * 32},
             centres=np.stack([np.cos(turn), np.sin(turn), 0 * turn], axis=1),
             strangeness=self.difficulty / self.difficulty.mean(),
@@ -183,6 +188,7 @@ class MadeScene:
             residual = left * self.residual
             pairs = list(zip(residual, scale, strict=True))
             tenths = [count_tenths((r / s).ravel(), tenths_of(s.ravel())) for r, s in pairs]
+            counts = np.array([count_ratios(r / s) for r, s in pairs])
             for pool in ("pool", "strict"):
                 found[f"{method} {pool}"] = GuidedScores(
                     scores=np.array([view_scores(r, s, BETAS) for r, s in pairs]),
@@ -194,6 +200,7 @@ class MadeScene:
                     tenths=np.array(tenths),
                     sources=pools[pool],
                     power=1.5,
+                    counts=counts if pool == "pool" else counts[:, :0],
                 )
         return found
 

@@ -31,7 +31,8 @@ from splatcert.splats.files import load_splats
 from splatcert_bench.run.layout import Bench, Model
 from splatcert_bench.run.profiles import read_config
 from splatcert_bench.run.settings import FOLD_POOLS
-from splatcert_bench.studies.access import count_access
+from splatcert_bench.studies.access import count_access, joined, load_ledger, load_study_ledger
+from splatcert_bench.studies.counts import EDGES
 from splatcert_bench.studies.study import SHAPE
 from splatcert_bench.studies.study_file import load_guided, load_study
 from view_kinds import ready
@@ -135,8 +136,38 @@ def test_access_is_counted_from_ledgers(config, whole):
     known = certificate.record, certificate.views
     leaked = count_access("made-1", *known, {"made-1": [used]}, ((), 0))
     assert leaked["access.test.image"] == leaked["access.test.selection"] == len(study) - 11
-    early = count_access("made-1", *known, {}, ([used], 1))
+    early = count_access("made-1", *known, {}, joined([((), 0), ([used], 1)]))
     assert early["access.test.image"] == len(study) - 11 and early["access.calibration.image"] == 0
+
+
+def test_every_job_that_opens_labels_keeps_a_ledger(config, whole):
+    """The guided scale and the audit fix their scales first; guides name what they learned from."""
+    bench = Bench(read_config(config), whole, config.parent, config)
+    model = Model(bench, "made-1", "fastgs")
+    held_out = bench.load("made-1").held_out
+    for path, by in ((model.guided_ledger, "guided"), (model.audit_ledger, "audit")):
+        (used,), fixed = load_study_ledger(path)
+        assert (fixed, used.purpose, used.by) == (0, "evaluation", f"bench {by}")
+        assert used.views == held_out.with_photo
+    learned = load_ledger(bench.guide_ledger("strict"), "made-1")
+    assert list(learned) == ["made-3"]
+    (used,) = learned["made-3"]
+    opened = bench.load("made-3").held_out.with_photo
+    assert (used.purpose, used.by, used.views) == ("source", "bench guide", opened)
+
+
+def test_pooled_pixels_of_the_guided_scale_are_counted(whole):
+    """Every pixel once, in the main pool of main models, which the tables pool."""
+    study = load_study(whole / "studies" / "made-2-fastgs-model.npz")
+    stored = load_guided(whole / "studies" / "made-2-fastgs-model.guided.npz")
+    for method in ("guided", "corrected"):
+        one = stored[f"{method} pool"]
+        assert one.counts.sum(axis=1).tolist() == study.pixels.tolist()
+        assert one.tenths.sum(axis=(1, 2)).tolist() == study.pixels.tolist()
+        covered = (np.cumsum(one.counts, axis=1) >= np.ceil(0.9 * study.pixels)[:, None]).argmax(1)
+        exact = one.scores[:, study.beta_index("1/10")]
+        assert np.allclose(EDGES[covered], exact, rtol=0.003) and (EDGES[covered] >= exact).all()
+        assert not stored[f"{method} strict"].counts.size
 
 
 def test_the_guided_scale_is_the_one_that_certify_deploys(config, whole):

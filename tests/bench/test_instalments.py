@@ -12,6 +12,7 @@ from splatcert.cli import main
 from splatcert_bench.run.fingerprint import Task, perform, read_stamp
 from splatcert_bench.run.kept import MAX_BYTES, drop_passing, keep, take_over
 from splatcert_bench.run.plan import left, skipped_jobs
+from splatcert_bench.site.panels import PANELS
 
 SMALL = 'profile = "smoke"\n[study]\nmethods = ["gsu", "ensemble"]\n'
 
@@ -29,9 +30,8 @@ def without_pictures(out: Path) -> dict:
     """The results but for the figures that show views, which are not kept."""
     found = json.loads((out / "results.json").read_text())
     named = {picture["name"] for picture in found.pop("pictures")}
-    drawn = {"extremes", "intervals"}
-    assert named | found["missing"].keys() >= drawn
-    return found | {"missing": {n: why for n, why in found["missing"].items() if n not in drawn}}
+    assert named | found["missing"].keys() >= PANELS.keys()
+    return found | {"missing": {n: why for n, why in found["missing"].items() if n not in PANELS}}
 
 
 def test_three_machines_give_the_tables_of_one(tmp_path, capsys):

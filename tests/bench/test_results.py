@@ -26,7 +26,8 @@ from splatcert_bench.tables.registry import TABLES, TIMES
 from splatcert_bench.tables.table import table_from_plain
 
 ROOT = Path(__file__).resolve().parents[2]
-KEPT, PAGE = ROOT / "benchmarks" / "results" / "evaluation", ROOT / "docs" / "results.md"
+PAGES = {"evaluation": "results.md", "path_traced": "results-path-traced.md"}
+"""Published pages by the folder of their numbers; captures of our own making have theirs."""
 PROTOCOL = Protocol(splits=40, native_splits=20, resamples=500)
 MACHINE = {"processor": "made up", "cores": 2}
 VIEWS = {"train": 30, "bonsai": 31}
@@ -108,12 +109,22 @@ def test_page_and_numbers_agree(folder):
     assert (folder / "results.md").read_text() != results_page(results, times)
 
 
-def test_the_published_page_is_the_one_of_the_published_numbers():
-    """Fails when `docs/results.md` and the JSON under `benchmarks/results` disagree."""
-    assert KEPT.is_dir() == PAGE.is_file()
-    if PAGE.is_file():
-        results, times = read_json(KEPT / "results.json", "results"), read_times(KEPT)
-        assert PAGE.read_text() == results_page(results, times, figures="results")
+@pytest.mark.parametrize("name", PAGES)
+def test_the_published_page_is_the_one_of_the_published_numbers(name):
+    """Fails when a page in `docs` and its JSON under `benchmarks/results` disagree."""
+    kept, page = ROOT / "benchmarks" / "results" / name, ROOT / "docs" / PAGES[name]
+    assert kept.is_dir() == page.is_file()
+    if page.is_file():
+        results, times = read_json(kept / "results.json", "results"), read_times(kept)
+        assert page.read_text() == results_page(results, times, figures=page.stem)
+
+
+def test_photographs_and_path_traced_captures_are_never_pooled():
+    folder = ROOT / "benchmarks" / "results"
+    for name in PAGES:
+        if (folder / name).is_dir():
+            studies = read_json(folder / name / "results.json", "results")["studies"]
+            assert {one["family"] == "path-traced" for one in studies} == {name == "path_traced"}
 
 
 def test_panel_holds_the_mean_of_the_scenes(folder):
@@ -141,7 +152,7 @@ def test_beside_a_subset_of_scenes_stands_the_papers_mean_over_it(folder):
     assert strict[1].paper.value == pytest.approx((20.0 + 35.1 + 19.9) / 3)
     assert rows["As many sources as strict, with the family"][1].paper is None
     means = {row.label: row.cells for row in tables(folder)["per-scene"].rows}
-    assert means["Mean, Mip-NeRF 360"][2].paper == strict[1].paper
+    assert means["Mean, Mip-NeRF 360"][3].paper == strict[1].paper
 
 
 def test_pools_are_compared_on_the_same_targets(folder, material):
@@ -155,9 +166,18 @@ def test_pools_are_compared_on_the_same_targets(folder, material):
     assert rows["All other scenes"][2].ours.value is None
 
 
+def test_full_members_are_compared_on_their_scenes_without_an_interval(folder):
+    panel = {row.label: row.cells for row in tables(folder)["panel-full"].rows}
+    models, saving, _ = panel["Ensemble of full members"]
+    assert models.ours.value == "10 / 10" and saving.ours.low is None
+    assert saving.paper.value == pytest.approx((10.7 + 25.4 + 28.2) / 3)
+    assert panel["Ours, a × b̃"][1].paper.value == pytest.approx((17.4 + 22.4 + 21.8) / 3)
+    assert panel["Ensemble standard deviation"][1].paper is None  # members are smaller here
+
+
 def test_the_nested_number_comes_first(folder):
     page = (folder / "results.md").read_text()
-    nested = page.index("With everything chosen on the other scenes")
+    nested = page.index("With the ridge of the field and the form of the view factor chosen")
     assert nested < page.index("At a target of 90%, pixel-pooled calibration covers")
     choices = tables(folder)["choices"]
     assert [row.label for row in choices.rows] == [r.label for r in tables(folder)["manifest"].rows]
@@ -169,6 +189,20 @@ def test_pooling_misses_the_view_event_and_view_cp_does_not(folder):
         assert pixel == pytest.approx(90, abs=1)
         assert view < 70
         assert by_views > 88
+
+
+def test_what_learns_nothing_and_what_asks_photographs_have_their_rows(folder):
+    """Beside ours in every table of savings or coverage."""
+    found = tables(folder)
+    for name in ("panel-a", "panel-full", "paired", "paired-nested", "ablation", "ranking",
+                 "validity", "shift", "flags", "tenths"):  # fmt: skip
+        named = " ".join(row.label for row in found[name].rows)
+        for scale in ("Field b̄ × b̃, no learning", "Guided scale", "Guided scale, corrected centre"):
+            assert scale in named, f"{name} has no row of {scale}"
+    for name in ("per-scene-main", "per-scene", "transfer", "backbone", "variants"):
+        named = [column.name for column in found[name].columns]
+        for scale in ("Field b̄ × b̃, no learning", "Guided scale", "Guided scale, corrected centre"):
+            assert scale in named, f"{name} has no column of {scale}"
 
 
 def test_results_keep_the_values_of_every_view(folder, material):
@@ -225,7 +259,8 @@ def test_a_folder_without_results_is_refused(tmp_path, capsys):
 def test_a_bench_of_little_says_what_is_missing(tmp_path):
     """One scene, no ensemble, no pictures: what can be made is made."""
     study = MadeScene("truck").study()
-    poor = dataclasses.replace(study, facts={}, predictions={"pool": study.predictions["pool"]})
+    own = {"pool": study.predictions["pool"]}
+    poor = dataclasses.replace(study, facts={}, predictions=own, guided={})
     write_results(tmp_path, [poor], {}, [], {}, {}, PROTOCOL)
     results = read_json(tmp_path / "results.json", "results")
     made = {table["name"] for table in results["tables"]}

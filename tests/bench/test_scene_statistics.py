@@ -47,9 +47,13 @@ def test_interval_of_two_values_is_the_two_values():
     assert (mean.value, mean.low, mean.high, mean.scenes) == (5.0, 0.0, 10.0, 4)
 
 
-def test_an_advantage_is_shown_only_if_the_interval_excludes_none():
-    assert compare([3.0, 2.0, 5.0, 4.0], [1.0, 1.0, 4.0, 1.0]).is_shown
-    assert not compare([3.0, 2.0, 5.0, 1.0], [1.0, 2.0, 4.0, 2.0]).is_shown
+def test_an_advantage_is_shown_only_by_interval_and_sign_test():
+    none = np.zeros(8)
+    assert compare([3.0, 2.0, 5.0, 4.0, 1.0, 2.0, 1.0, 3.0], none).is_shown
+    assert not compare([3.0, -2.0, 5.0, -4.0, 1.0, 2.0, 1.0, 3.0], none).is_shown
+    lucky = compare([9.0, 9.0, 9.0, 9.0, 9.0, -1.0, -1.0, -1.0], none)
+    assert lucky.gap.low > 0 and lucky.p > 0.05 and not lucky.is_shown
+    assert not compare([3.0, 2.0, 5.0, 4.0], none[:4]).is_shown  # p is 0.125 at best
 
 
 def test_interval_is_the_same_every_time_and_narrows_with_scenes():

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from splatcert_bench.run.evaluation import work_done
 from splatcert_bench.run.fingerprint import Task, is_done, perform, read_stamp
 
 
@@ -69,3 +70,14 @@ def test_a_failure_leaves_its_traceback_and_no_stamp(pair):
     assert "out of luck" in (stamps / "a.error.txt").read_text() and not is_done(stamps, broken)
     perform(stamps, a)
     assert not (stamps / "a.error.txt").exists()
+
+
+def test_time_and_memory_are_summed_up_by_kind_of_job(pair):
+    stamps, a, _, _ = pair
+    for name in ("hall.v2/certify@0.01", "hall+seed-1/certify", "hall/member_03", "learn/pool@0.1"):
+        perform(stamps, replace(a, name=name))
+    found = work_done(stamps)
+    assert found["jobs"].startswith("4 in ")
+    kinds = {name for name in found if name.startswith("jobs, ")}
+    assert kinds == {"jobs, certify", "jobs, learn", "jobs, member"}
+    assert found["jobs, certify"].startswith("2, 0 s of processor time")

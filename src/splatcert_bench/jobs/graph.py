@@ -20,7 +20,14 @@ from splatcert_bench.run.entries import ENSEMBLE
 from splatcert_bench.run.evaluation import evaluate
 from splatcert_bench.run.fingerprint import Task
 from splatcert_bench.run.layout import Bench, Model
-from splatcert_bench.run.settings import FOLD_POOLS, OUT_OF_FOLD, PAPER, at_ridge, ridge_of
+from splatcert_bench.run.settings import (
+    FOLD_POOLS,
+    MAIN_POOL,
+    OUT_OF_FOLD,
+    PAPER,
+    at_ridge,
+    ridge_of,
+)
 from splatcert_bench.run.stages import measure_deployed, time_model
 from splatcert_bench.studies import counts
 from splatcert_bench.studies.batch import ENSEMBLE_MEAN, MODEL
@@ -138,8 +145,12 @@ def _audit(model: Model) -> list[Task]:
             stage="audit",
             function=measure_deployed,
             arguments=(model, pools),
-            settings={"pools": pools, "betas": list(model.bench.config.study.betas)},
-            outputs=(model.audit,),
+            settings={
+                "version": VERSION,
+                "pools": pools,
+                "betas": list(model.bench.config.study.betas),
+            },
+            outputs=(model.audit, model.audit_ledger),
             after=(*certify_jobs(model), *(f"learn/{pool}" for pool in pools)),
         )
     ]
@@ -149,13 +160,15 @@ def _predict(model: Model, skipped: Collection[str]) -> Task:
     pools = [pool for pool in model.pools if f"learn/{pool}" not in skipped]
     audits = [task for task in _audit(model) if task.name not in skipped]
     measured = [pool for task in audits for pool in task.settings["pools"]]
+    guided = MAIN_POOL in guides_of(model) and f"{model.label}/guided" not in skipped
     read = (f"{model.label}/study", *certify_jobs(model), *(task.name for task in audits))
+    read += (f"{model.label}/guided", f"guide/{MAIN_POOL}") if guided else ()
     return Task(
         name=f"{model.label}/predict",
         stage="predict",
         function=add_predictions,
-        arguments=(model, pools, measured),
-        settings={"pools": pools, "measured": measured},
+        arguments=(model, pools, measured, guided),
+        settings={"pools": pools, "measured": measured, "guided": guided},
         outputs=_study_files(model, model.bench.out / "studies"),
         after=(*read, *(f"learn/{pool}" for pool in pools)),
         is_light=True,

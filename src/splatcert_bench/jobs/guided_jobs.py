@@ -8,6 +8,7 @@ from splatcert_bench.run.fingerprint import Task
 from splatcert_bench.run.layout import Bench, Model
 from splatcert_bench.studies.guides import collect_source, learn_guides
 from splatcert_bench.studies.score_guided import score_guided
+from splatcert_bench.studies.study_file import VERSION
 
 
 def guide_tasks(bench: Bench) -> list[Task]:
@@ -24,7 +25,7 @@ def _source(model: Model) -> Task:
         stage="guide-source",
         function=collect_source,
         arguments=(model,),
-        settings={"views": model.bench.config.learn.views},
+        settings={"version": VERSION, "views": model.bench.config.learn.views},
         outputs=(model.guide_source,),
         after=(f"{model.label}/certify",),
         passing=True,
@@ -40,7 +41,7 @@ def _guides(bench: Bench, pool: str) -> Task:
         function=learn_guides,
         arguments=(bench, pool),
         settings={"targets": to_plain(targets)},
-        outputs=tuple(bench.guide(pool, target) for target in targets),
+        outputs=(bench.guide_ledger(pool), *(bench.guide(pool, target) for target in targets)),
         after=tuple(f"{scene}/guide-source" for scene in sources),
     )
 
@@ -57,9 +58,10 @@ def guided_scores(model: Model, centres: list[str], members: tuple[str, ...]) ->
             stage="guided",
             function=score_guided,
             arguments=(model,),
-            settings={"betas": list(config.study.betas), "pools": pools},
+            settings={"version": VERSION, "betas": list(config.study.betas), "pools": pools},
             outputs=(
                 *(model.bench.out / "studies" / f"{key}.guided.npz" for key in keys),
+                model.guided_ledger,
                 model.guided_times,
             ),
             dated=(model.guided_times,),

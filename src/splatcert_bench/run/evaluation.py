@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from splatcert import __version__
 from splatcert.storage.schema import read_json
-from splatcert_bench.run.fingerprint import read_stamp, read_stamp_file
+from splatcert_bench.run.entries import RESERVED
+from splatcert_bench.run.fingerprint import Stamp, read_stamp, read_stamp_file
 from splatcert_bench.run.layout import Bench, Model
 from splatcert_bench.run.machine import machine
 from splatcert_bench.site.results import write_results
@@ -70,8 +72,9 @@ def unfinished(bench: Bench, skipped: Collection[str]) -> dict[str, str]:
 
 
 def work_done(stamps: Path) -> dict[str, str]:
-    """Hours, load and memory of all jobs, from their stamps."""
-    known = [stamp for path in sorted(stamps.glob("*.json")) if (stamp := read_stamp_file(path))]
+    """Hours, load and memory of all jobs and of each kind, from their stamps."""
+    read = {path.stem: read_stamp_file(path) for path in sorted(stamps.glob("*.json"))}
+    known = [stamp for stamp in read.values() if stamp]
     loads = [stamp.load for stamp in known if stamp.load is not None]
     peaks = [stamp.peak_mib for stamp in known if stamp.peak_mib is not None]
     found = {"jobs": f"{len(known)} in {sum(stamp.seconds for stamp in known) / 3600:.1f} hours"}
@@ -79,7 +82,28 @@ def work_done(stamps: Path) -> dict[str, str]:
         found["load"] = f"{sum(loads) / len(loads):.1f} on average, {max(loads):.1f} at most"
     if peaks:
         found["largest job"] = f"{max(peaks)} MiB"
-    return found
+    kinds: dict[str, list[Stamp]] = {}
+    for name, stamp in read.items():
+        if stamp is not None and stamp.processor_seconds is not None:
+            kinds.setdefault(_kind(name), []).append(stamp)
+    return found | {f"jobs, {kind}": _spent(stamps) for kind, stamps in sorted(kinds.items())}
+
+
+def _kind(job: str) -> str:
+    """The kind of a job by the name of its stamp: `truck+vanilla.certify@0.01` is certify."""
+    first, last = job.partition(".")[0], job.partition("@")[0].rpartition(".")[2]
+    return first if first in RESERVED else re.sub(r"_\d+$", "", last)
+
+
+def _spent(stamps: Sequence[Stamp]) -> str:
+    """Processor time, memory and load of jobs of one kind."""
+    times = sorted(stamp.processor_seconds or 0 for stamp in stamps)
+    ends = dict.fromkeys(f"{seconds:.0f}" for seconds in (times[0], times[-1]))
+    words = [f"{len(stamps)}, {'–'.join(ends)} s of processor time"]
+    peaks = [stamp.peak_mib for stamp in stamps if stamp.peak_mib is not None]
+    loads = [stamp.load for stamp in stamps if stamp.load is not None]
+    words += [f"{max(peaks)} MiB"] if peaks else []
+    return ", ".join([*words, f"load {sum(loads) / len(loads):.1f}"] if loads else words)
 
 
 def costs(model: Model, skipped: Collection[str] = ()) -> dict[str, float]:

@@ -137,6 +137,10 @@ class Bench:
         """File of the labels that a pool's predictors learned from."""
         return self.out / "pools" / pool / "ledger.json"
 
+    def guide_ledger(self, pool: str) -> Path:
+        """File of the labels that a pool's guides learned from."""
+        return self.out / "pools" / pool / "guide-ledger.json"
+
     def guide(self, pool: str, target: str) -> Path:
         """File of the guide learned for a target scene."""
         return self.out / "pools" / pool / f"{target}.guide.json"
@@ -249,6 +253,16 @@ class Model:
     def audit(self) -> Path:
         """Scores and means of the deployed scales, measured on their maps."""
         return self.folder / "audit.npz"
+
+    @property
+    def audit_ledger(self) -> Path:
+        """Held-out labels that the audit used."""
+        return self.folder / "audit-ledger.json"
+
+    @property
+    def guided_ledger(self) -> Path:
+        """Held-out labels that scoring the guided scale used."""
+        return self.folder / "guided-ledger.json"
 
     @property
     def study_ledger(self) -> Path:

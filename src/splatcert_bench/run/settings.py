@@ -30,6 +30,8 @@ from splatcert_bench.run.entries import (
 )
 
 MAIN_DENSITY: Density = "fastgs"
+MAIN_POOL = "pool"
+"""The pool of the main results: all other scenes."""
 ONE_MODEL, OUT_OF_FOLD, PAPER = "one-model", "out-of-fold", "paper"
 """Pools that exist with fold models: two ways to compute targets, and the paper's recipe."""
 FOLD_POOLS = (ONE_MODEL, OUT_OF_FOLD, PAPER)
@@ -227,7 +229,7 @@ class BenchConfig:
         family = {entry.name: entry.family for entry in self.scene}
         names = tuple(family)
         found = {
-            "pool": {t: tuple(s for s in names if s != t) for t in names},
+            MAIN_POOL: {t: tuple(s for s in names if s != t) for t in names},
             "strict": {t: tuple(s for s in names if family[s] != family[t]) for t in names},
         }
         for entry in self.pool:

@@ -34,6 +34,7 @@ from splatcert_bench.baselines.visibility_sums import add_up_visibility
 from splatcert_bench.run.ensembles import EnsembleRuns
 from splatcert_bench.run.entries import BenchError
 from splatcert_bench.run.layout import Bench, Model
+from splatcert_bench.studies.access import save_study_ledger
 from splatcert_bench.studies.batch import timed_cameras
 from splatcert_bench.studies.checks import measure_latency
 from splatcert_bench.studies.make_study import betas_of, fitted_model, members_of
@@ -171,7 +172,9 @@ def measure_deployed(model: Model, pools: Sequence[str]) -> None:
     applied = applied_predictors(model, pools, scene.held_out.with_photo)
     ridges = dict.fromkeys(one.ridge for one in applied.values())
     fields = {ridge: fitted_model(model, scene, ridge)[1].scene for ridge in ridges}
+    before = len(scene.held_out.ledger.entries)
     labelled = scene.held_out.reveal("evaluation", scene.held_out.with_photo, by="bench audit")
+    save_study_ledger(scene.held_out.ledger.entries, before, model.audit_ledger)
     scores = {pool: np.empty((len(labelled), len(betas))) for pool in applied}
     means = {pool: np.empty(len(labelled)) for pool in applied}
     for row, view in enumerate(labelled):

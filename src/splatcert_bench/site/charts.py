@@ -12,7 +12,7 @@ import numpy as np
 from splatcert.conformal.splits import calibration_size
 from splatcert_bench.run.entries import ENSEMBLE
 from splatcert_bench.statistics.choices import MissingError
-from splatcert_bench.statistics.evidence import Evidence
+from splatcert_bench.statistics.evidence import UNLEARNED, Evidence
 from splatcert_bench.studies.collection import BenchStudies
 from splatcert_bench.tables.cells import BASELINES, BY_PHOTOS, label, mean_of
 from splatcert_bench.tables.coverage import (
@@ -58,7 +58,7 @@ def level_chart(bench: BenchStudies) -> Chart:
 def saving_chart(bench: BenchStudies) -> Chart:
     """Savings of all scales, scene by scene (fig:validity-efficiency, b)."""
     main = bench.main
-    methods = main.somewhere(*BASELINES, "full", *BY_PHOTOS, "oracle")
+    methods = main.somewhere(*BASELINES, UNLEARNED, "full", *BY_PHOTOS, "oracle")
     evidence = main.having(*methods)
     caption = (
         f"Width saved against the constant scale on {len(evidence.scenes)} scenes. Dots are "
@@ -71,7 +71,7 @@ def saving_chart(bench: BenchStudies) -> Chart:
 def strict_chart(bench: BenchStudies) -> Chart:
     """The two factors under strict family holdout (fig:validity-efficiency, c)."""
     strict = bench.main.by("strict")
-    methods = strict.somewhere("a", "shape", "full", *BY_PHOTOS, "ensemble", "oracle")
+    methods = strict.somewhere("a", "shape", UNLEARNED, "full", *BY_PHOTOS, "ensemble", "oracle")
     evidence = strict.having(*methods)
     caption = (
         f"The same on {len(evidence.scenes)} scenes when no scene of the target's family was a "
@@ -132,7 +132,7 @@ def distribution_chart(bench: BenchStudies) -> Chart:
 def coverage_chart(bench: BenchStudies) -> Chart:
     """View-CP coverage of every scene and scale, and its range in theory (thm:validity)."""
     main, alpha = bench.main, bench.protocol.alpha
-    methods = main.somewhere("constant", *BASELINES, "a", "shape", "full", *BY_PHOTOS)
+    methods = main.somewhere("constant", *BASELINES, "a", "shape", UNLEARNED, "full", *BY_PHOTOS)
     scenes = []
     for study in main.studies:
         size = calibration_size(len(study))

@@ -33,6 +33,7 @@ PALETTE = (
     "#cc6699",
     "#1aa5a5",
     "#7a4b2a",
+    "#24292f",
 )
 CELL = 2.5
 """Width of one picture, in inches."""

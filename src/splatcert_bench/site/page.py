@@ -12,7 +12,7 @@ from splatcert_bench.studies.collection import MODEL
 from splatcert_bench.tables.table import Table, table_from_plain
 
 SECTIONS: Sequence[tuple[str, tuple[str, ...]]] = (
-    ("What was studied", ("manifest",)),
+    ("What was studied", ("manifest", "overview")),
     (
         "Does calibration control the right event?",
         ("coverage", "validity", "distribution", "curve", "level"),
@@ -20,14 +20,17 @@ SECTIONS: Sequence[tuple[str, tuple[str, ...]]] = (
     ("Beyond the guarantee", ("shift", "flags", "tenths")),
     (
         "Width at matched coverage",
-        ("panel-a", "saving", "panel-a-all", "paired", "paired-guided", "per-scene-main"),
+        (
+            *("panel-a", "saving", "panel-a-all", "panel-full"),
+            *("paired-nested", "paired", "paired-guided", "per-scene-main"),
+        ),
     ),
     (
         "What a scale is made of",
         ("ablation", "pictures", "extremes", "ranking", "norm", "choices", "intervals"),
     ),
     ("Transfer", ("transfer", "strict", "per-scene", "targets", "backbone", "variants", "centre")),
-    ("Levels and labels", ("sensitivity", "calibration", "access")),
+    ("Levels and labels", ("sensitivity", "calibration", "calibration-few", "access")),
     ("Theory on real numbers", ("audit", "decomposition")),
     ("GAVIS and packing", ("visibility", "packing")),
     ("Time", ("time-latency", "time-training")),

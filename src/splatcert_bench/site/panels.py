@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two qualitative figures: renders, half-widths and misses, never a photograph."""
+"""The qualitative figures: renders, half-widths and misses, never a photograph."""
 
 from __future__ import annotations
 
@@ -58,28 +58,26 @@ class Panel:
     """By label of the scale, in order of the views' difficulty, [V]."""
 
 
+def overview_panel(bench: BenchStudies) -> Panel:
+    """One scale for all views, and ours, where views are easy and hard (fig:overview)."""
+    study, rows, widths = _ends(bench, ("constant", "full"))
+    mean = [float(box.half_width.mean()) for row in rows for box in row.boxes]
+    caption = (
+        f"{study.scene}: easiest and hardest held-out view by oracle difficulty, under one "
+        f"half-width for all pixels of all views, and under ours. {_inside(rows)}, with one "
+        f"half-width and with ours. Ours is {_percent(mean[1] / mean[0])} of it on the easiest "
+        f"view and {_percent(mean[3] / mean[2])} on the hardest. {_units(study)}"
+    )
+    return Panel("overview", "What a single half-width gets wrong", caption, rows, widths)
+
+
 def extremes_panel(bench: BenchStudies) -> Panel:
     """Easiest and hardest view of a scene: where the view factor acts (fig:nullspace)."""
-    evidence, pictured = _pictured(bench, 2)
-    study = min(evidence.studies, key=lambda s: (s.scene != PREFERRED, s.scene))
-    views = _by_difficulty(evidence, study, pictured[study.key])
-    chosen = [views[0], views[-1]]
-    cut = _multipliers(evidence, study, ("shape", "full"), [p.name for p in chosen])
-    rows = tuple(
-        PanelRow(text, p.render, tuple(_boxes(evidence, study, p, m, q) for m, q in cut.items()))
-        for text, p in zip(("easiest view", "hardest view"), chosen, strict=True)
-    )
-    order = np.argsort(_oracle(evidence, study))
-    widths = {label(m): q * evidence.scale(m, study).means[order] for m, q in cut.items()}
-    covered = [100 * box.covered for row in rows for box in row.boxes]
+    study, rows, widths = _ends(bench, ("shape", "full"))
     caption = (
         f"{study.scene}: easiest and hardest held-out view by oracle difficulty. A view factor "
         "does not change the order of pixels within a view, so the two maps of a row look alike; "
-        "it changes their level. Pixels inside their boxes: easiest "
-        f"{covered[0]:.0f}% and {covered[1]:.0f}%, hardest {covered[2]:.0f}% and "
-        f"{covered[3]:.0f}%, with b̃ alone and with a × b̃. Half-widths in units of the colour "
-        f"range, one scale for all four maps. Right: mean half-width of all {len(study)} views, "
-        "from easy to hard."
+        f"it changes their level. {_inside(rows)}, with b̃ alone and with a × b̃. {_units(study)}"
     )
     return Panel("extremes", "What the view factor does", caption, rows, widths)
 
@@ -105,7 +103,46 @@ def intervals_panel(bench: BenchStudies) -> Panel:
     return Panel("intervals", "What a calibrated interval looks like", caption, tuple(rows))
 
 
+def _ends(
+    bench: BenchStudies, methods: Sequence[str]
+) -> tuple[Study, tuple[PanelRow, ...], dict[str, Map]]:
+    """Easiest and hardest view of the preferred scene, and mean half-widths of all its views."""
+    evidence, pictured = _pictured(bench, 2)
+    study = min(evidence.studies, key=lambda s: (s.scene != PREFERRED, s.scene))
+    views = _by_difficulty(evidence, study, pictured[study.key])
+    chosen = [views[0], views[-1]]
+    cut = _multipliers(evidence, study, methods, [p.name for p in chosen])
+    rows = tuple(
+        PanelRow(text, p.render, tuple(_boxes(evidence, study, p, m, q) for m, q in cut.items()))
+        for text, p in zip(("easiest view", "hardest view"), chosen, strict=True)
+    )
+    order = np.argsort(_oracle(evidence, study))
+    return (
+        study,
+        rows,
+        {label(m): q * evidence.scale(m, study).means[order] for m, q in cut.items()},
+    )
+
+
+def _inside(rows: Sequence[PanelRow]) -> str:
+    """How many pixels the boxes of both views contain."""
+    shares = [_percent(box.covered) for row in rows for box in row.boxes]
+    return "Pixels inside their boxes: easiest {} and {}, hardest {} and {}".format(*shares)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}%"
+
+
+def _units(study: Study) -> str:
+    return (
+        "Half-widths in units of the colour range, one scale for all four maps. Right: mean "
+        f"half-width of all {len(study)} views, from easy to hard."
+    )
+
+
 PANELS: Mapping[str, Callable[[BenchStudies], Panel]] = {
+    "overview": overview_panel,
     "extremes": extremes_panel,
     "intervals": intervals_panel,
 }
@@ -171,6 +208,8 @@ def _scale_map(evidence: Evidence, study: Study, picture: ViewPicture, method: s
     """The scale itself, pixel by pixel, from the rendered field."""
     field_map = picture.field.astype(np.float64)
     prediction = evidence.prediction(study)
+    if method == "constant":
+        return np.ones(field_map.shape)
     if method == "gsu":
         return shrink(field_map, study.map("gsu").unit, evidence.choice("gsu", study).weight)
     factors = prediction.factors if method == "full" else np.ones(len(study))

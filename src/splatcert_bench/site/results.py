@@ -27,7 +27,7 @@ from splatcert_bench.site.page import results_page
 from splatcert_bench.site.panels import PANELS, Panel
 from splatcert_bench.site.writers import latex_table, markdown_table
 from splatcert_bench.statistics.choices import Protocol
-from splatcert_bench.statistics.evidence import NESTED
+from splatcert_bench.statistics.evidence import NESTED, UNLEARNED
 from splatcert_bench.studies.collection import BenchStudies, read_studies, too_small
 from splatcert_bench.studies.counts import RatioCounts, ViewPicture
 from splatcert_bench.studies.study import Study
@@ -39,7 +39,7 @@ FORMAT, TIMES_FORMAT, VERSION = "splatcert results", "splatcert times", 1
 RESULTS, TIMES_FILE = "results.json", "times.json"
 MAX_BYTES = 1 << 28
 """Largest file of results that is read."""
-KEPT = ("constant", *BASELINES, "a", "shape", NESTED, "full", *BY_PHOTOS)
+KEPT = ("constant", *BASELINES, "a", "shape", UNLEARNED, NESTED, "full", *BY_PHOTOS)
 """Scales whose per-view numbers are published."""
 TIMED = ("latency.", "seconds.")
 """Facts that differ from run to run."""

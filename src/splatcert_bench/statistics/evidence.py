@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatcert.conformal.splits import SplitEstimate, calibration_size, saving
+from splatcert.difficulty.factor import LAMBDA_GRID
 from splatcert.errors import InputError
 from splatcert_bench.statistics import compared_scales as scales
 from splatcert_bench.statistics.choices import (
@@ -126,6 +127,18 @@ class Evidence:
             return scales.factor_scale(study, factors, prediction.lambda_b, level, shape)
         chosen = self.choice(method, study)
         return candidate(study, chosen.map, chosen.weight, level)
+
+    def parts(self, method: str, study: Study) -> tuple[str, int, Array | None]:
+        """Map of a scale, index of its shrinkage, and view factors if it has any."""
+        if method in ("full", WIDE):
+            prediction = self.prediction(study)
+            name = scales.SHAPE if method == "full" else scales.WIDE_SHAPE
+            return name, LAMBDA_GRID.index(prediction.lambda_b), prediction.factors
+        if method == UNLEARNED and (chosen := self.unlearned(study).product) is not None:
+            factors = scales.magnitudes(study, chosen.lambda_a)
+            return scales.SHAPE, LAMBDA_GRID.index(chosen.lambda_b), factors
+        choice = self.choice(method, study)
+        return choice.map, LAMBDA_GRID.index(choice.weight), None
 
     def choice(self, method: str, study: Study) -> Choice:
         """The map and shrinkage chosen for a method on a target."""

@@ -48,8 +48,8 @@ class Comparison:
 
     @property
     def is_shown(self) -> bool:
-        """Whether the left side is better beyond chance: the whole interval is above zero."""
-        return self.gap.low is not None and self.gap.low > 0
+        """Whether the left side is better beyond chance: by the interval and by the sign test."""
+        return is_shown(self.gap.low, self.p)
 
 
 def mean_over_scenes(values: ArrayLike, resamples: int = RESAMPLES, seed: int = 0) -> Mean:
@@ -73,6 +73,11 @@ def compare(ours: ArrayLike, theirs: ArrayLike, resamples: int = RESAMPLES) -> C
     wins, differ = int((gaps > 0).sum()), int((gaps != 0).sum())
     p = sign_test(wins, differ) if gaps.size >= FEWEST else None
     return Comparison(mean_over_scenes(gaps, resamples), wins, differ, p)
+
+
+def is_shown(low: float | None, p: float | None) -> bool:
+    """Whether an advantage is demonstrated: the whole interval is above zero, and p is small."""
+    return low is not None and low > 0 and p is not None and p <= 1 - LEVEL
 
 
 def sign_test(wins: int, scenes: int) -> float:

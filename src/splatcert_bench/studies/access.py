@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who used which views: counted from the ledgers of certify, of learning and of the study."""
+"""Who used which views: counted from the ledgers of every job that opens labels."""
 
 from __future__ import annotations
 
@@ -61,16 +61,29 @@ def load_study_ledger(path: Path) -> tuple[list[LabelUse], int]:
     return [from_plain(LabelUse, use) for use in plain["entries"]], int(plain["fixed"])
 
 
-def access_facts(model: Model, learned: Uses) -> dict[str, float]:
+def access_facts(model: Model, pool: str, used: Sequence[str]) -> dict[str, float]:
     """Views of each group that supplied images, poses and features, or informed a choice.
 
-    `learned` is the ledger of the target's predictor. Certificate and study have their own. A
-    test label counts as supplied if anybody had it before every scale was fixed: certify, the
-    study, or the predictor's learning.
+    Counted from the ledgers of certify, of the target's predictor in this pool, of the study and
+    of the jobs in `used`, "audit" and "guided", the latter with its guide. A test label counts as
+    supplied if anybody had it before every scale was fixed.
     """
     record = read_content(model.certificate)[1]
     views = SceneViews.load(model.certificate / VIEWS)
-    return count_access(model.scene, record, views, learned, load_study_ledger(model.study_ledger))
+    ledgers = {"audit": model.audit_ledger, "guided": model.guided_ledger}
+    learned = load_ledger(model.bench.ledger(pool), model.scene)
+    if "guided" in used:
+        for scene, uses in load_ledger(model.bench.guide_ledger(pool), model.scene).items():
+            learned.setdefault(scene, []).extend(uses)
+    paths = [model.study_ledger, *(ledgers[name] for name in used)]
+    studied = joined([load_study_ledger(path) for path in paths])
+    return count_access(model.scene, record, views, learned, studied)
+
+
+def joined(ledgers: Sequence[tuple[Sequence[LabelUse], int]]) -> tuple[list[LabelUse], int]:
+    """Ledgers of several jobs as one: what each used before its scales were fixed comes first."""
+    early = [use for entries, fixed in ledgers for use in entries[:fixed]]
+    return [*early, *(use for entries, fixed in ledgers for use in entries[fixed:])], len(early)
 
 
 def count_access(

@@ -113,10 +113,16 @@ def measure_latency(fitted: Fitted, cameras: Sequence[Camera], repeats: int) -> 
 
 
 def guided_latency(
-    fitted: Fitted, cameras: Sequence[Camera], repeats: int, scale: GuidedScale
+    fitted: Fitted, cameras: Sequence[Camera], repeats: int, scales: Mapping[str, GuidedScale]
 ) -> dict[str, float]:
-    """Median seconds per query of the guided scale, over cameras and repeats."""
-    looks = {c: {"guided": partial(scale.look, fitted.scene, c, fitted.backend)} for c in cameras}
+    """Median seconds per query of guided scales by name, over cameras and repeats."""
+    looks = {
+        camera: {
+            name: partial(scale.look, fitted.scene, camera, fitted.backend)
+            for name, scale in scales.items()
+        }
+        for camera in cameras
+    }
     return _medians(fitted, looks, repeats)
 
 

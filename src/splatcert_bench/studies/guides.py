@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, get_args
@@ -13,14 +14,17 @@ import torch
 
 from splatcert.camera import Camera
 from splatcert.capture import Capture
+from splatcert.certificate.content.record import LabelUse
 from splatcert.difficulty.guided.guide import Guide
 from splatcert.difficulty.views_file import Views
 from splatcert.scales.guide_learning import fit_guide, learn_guide
 from splatcert.scales.guide_sources import GuideSource, GuideViews, guide_source
 from splatcert.storage.arrays import UNUSABLE, Arrays, read_archive, unusable, write_archive
+from splatcert.storage.schema import from_plain, to_plain
 from splatcert.storage.whole import output_folder
 from splatcert.witnesses.album import Album
 from splatcert_bench.run.layout import Bench, Model
+from splatcert_bench.studies.access import save_ledger
 from splatcert_bench.studies.make_study import fitted_model
 
 TENSORS = ("maps", "difference", "drift")
@@ -44,12 +48,13 @@ def collect_source(model: Model) -> None:
         background=config.train.background,
     )
     side = capture.training_side(config.field, fitted.backend, ())
-    labelled = ()
+    labelled, held_out = (), scene.held_out
     if config.learn.views == "held-out":
-        held_out = scene.held_out
         labelled = held_out.reveal("source", held_out.with_photo, by="bench guide")
+    else:
+        held_out.ledger.record("source", "bench guide", scene.training.names)
     source = guide_source(model.scene, side, fitted.scene, album, labelled)
-    save_source(source, model.guide_source)
+    save_source(source, held_out.ledger.entries, model.guide_source)
 
 
 def learn_guides(bench: Bench, pool: str) -> None:
@@ -59,27 +64,32 @@ def learn_guides(bench: Bench, pool: str) -> None:
     """
     fit = lru_cache(maxsize=None)(fit_guide)
     known: dict[str, GuideSource] = {}
+    opened: dict[str, list[LabelUse]] = {}
     learned: dict[tuple[str, ...], Guide] = {}
+    uses: dict[str, dict[str, list[LabelUse]]] = {}
     for target, sources in bench.config.pools()[pool].items():
         for scene in sources:
             if scene not in known:
                 main = bench.main(scene)
-                known[scene] = load_source(main.guide_source)
+                known[scene], opened[scene] = load_source(main.guide_source)
         if sources not in learned:
             learned[sources] = learn_guide([known[name] for name in sources], fit)
         path = bench.guide(pool, target)
         output_folder(path.parent, inside=bench.out)
         learned[sources].save(path)
+        uses[target] = {scene: opened[scene] for scene in sources}
+    save_ledger(uses, bench.guide_ledger(pool))
 
 
-def save_source(source: GuideSource, path: Path) -> None:
-    """Write a source as an archive without Python objects."""
+def save_source(source: GuideSource, uses: Sequence[LabelUse], path: Path) -> None:
+    """Write a source, and the labels it used, as an archive without Python objects."""
     marks = json.dumps(source.marks, sort_keys=True)
     cameras = [json.dumps(camera.to_plain()) for camera in source.views.cameras]
     arrays: dict[str, Any] = {
         "name": np.array(source.name),
         "kind": np.array(source.kind),
         "marks": np.array(marks),
+        "uses": np.array(json.dumps([to_plain(use) for use in uses])),
         "cameras": np.array(cameras),
         "field_means": source.views.field_means,
     }
@@ -87,13 +97,14 @@ def save_source(source: GuideSource, path: Path) -> None:
     write_archive(path, arrays)
 
 
-def load_source(path: Path) -> GuideSource:
+def load_source(path: Path) -> tuple[GuideSource, list[LabelUse]]:
     """Read an archive that `save_source` wrote."""
     arrays = read_archive(path, "a source of guides", MAX_BYTES)
     try:
         kind = KINDS[str(arrays["kind"])]
         marks = json.loads(str(arrays["marks"]))
-        return GuideSource(str(arrays["name"]), kind, _views(arrays), marks)
+        uses = [from_plain(LabelUse, use) for use in json.loads(str(arrays["uses"]))]
+        return GuideSource(str(arrays["name"]), kind, _views(arrays), marks), uses
     except UNUSABLE as error:
         raise unusable(path, "a source of guides", error) from error
 

@@ -152,9 +152,11 @@ def assemble(
     settings = {
         "profile": config.profile,
         "resolution": f"{width}x{height}",
+        "recipe": str(trained["recipe"]),
         "iterations": str(trained["iterations"]),
         "seed": str(trained["seed"]),
         "members": str(config.members.count if model.is_main else 0),
+        "full members": str(model.bench.entry(model.scene).full_members if model.is_main else 0),
         "member resolution": str(model.bench.member_side),
         "member iterations": str(config.members.iterations),
         "renderer": str(record.renderer.name),

@@ -18,8 +18,8 @@ from splatcert.difficulty.views_file import SceneViews
 from splatcert.pipeline import learn
 from splatcert.storage.whole import output_folder
 from splatcert_bench.run.layout import Bench, Model
-from splatcert_bench.run.settings import OUT_OF_FOLD, PAPER, ridge_of
-from splatcert_bench.studies.access import access_facts, load_ledger, open_sources, save_ledger
+from splatcert_bench.run.settings import MAIN_POOL, OUT_OF_FOLD, PAPER, ridge_of
+from splatcert_bench.studies.access import access_facts, open_sources, save_ledger
 from splatcert_bench.studies.batch import ENSEMBLE_MEAN, MODEL
 from splatcert_bench.studies.study import Prediction
 from splatcert_bench.studies.study_file import load_audit, load_study, save_study
@@ -88,10 +88,13 @@ def applied_predictors(
     return found
 
 
-def add_predictions(model: Model, pools: Sequence[str], measured: Sequence[str]) -> None:
+def add_predictions(
+    model: Model, pools: Sequence[str], measured: Sequence[str], guided: bool
+) -> None:
     """Add the view factors of these pools to a model's studies, in the unit that is deployed.
 
-    Renders nothing. What the job `audit` measured is added for the pools in `measured`.
+    Renders nothing. What the job `audit` measured is added for the pools in `measured`; labels
+    used by it, and by the guided scale if it has been scored, are counted.
     """
     bench, names = model.bench, load_study(model.raw_study / f"{model.study_key(MODEL)}.npz").names
     applied = applied_predictors(model, pools, names)
@@ -112,9 +115,9 @@ def add_predictions(model: Model, pools: Sequence[str], measured: Sequence[str])
             means=means,
         )
     facts = {}
-    if "pool" in applied:
-        learned = load_ledger(bench.ledger("pool"), model.scene)
-        facts = access_facts(model, learned)
+    if MAIN_POOL in applied:
+        used = [name for name, was in (("audit", measured), ("guided", guided)) if was]
+        facts = access_facts(model, MAIN_POOL, used)
     _save(model, predictions, applied, facts)
 
 

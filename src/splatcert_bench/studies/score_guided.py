@@ -33,11 +33,13 @@ from splatcert_bench.baselines.baseline import Fitted
 from splatcert_bench.baselines.ensemble import Ensemble
 from splatcert_bench.run.entries import ENSEMBLE
 from splatcert_bench.run.layout import Model
+from splatcert_bench.run.settings import MAIN_POOL
 from splatcert_bench.statistics.compared_scales import CORRECTED, GUIDED
 from splatcert_bench.statistics.ranking import ause
+from splatcert_bench.studies.access import save_study_ledger
 from splatcert_bench.studies.batch import ENSEMBLE_MEAN, MODEL, queries, shrunk, timed_cameras
 from splatcert_bench.studies.checks import guided_latency
-from splatcert_bench.studies.counts import count_tenths
+from splatcert_bench.studies.counts import count_ratios, count_tenths
 from splatcert_bench.studies.make_study import betas_of, fitted_model, members_of
 from splatcert_bench.studies.scores import Label
 from splatcert_bench.studies.study import GuidedScores
@@ -65,6 +67,8 @@ class _Row:
     psnr: float
     ssim: float
     tenths: NDArray[np.uint32]
+    counts: NDArray[np.uint32]
+    """Empty if no table pools this scale."""
 
 
 def score_guided(model: Model) -> None:
@@ -82,7 +86,10 @@ def score_guided(model: Model) -> None:
         for view in queries(scene)
     }
 
+    before = len(scene.held_out.ledger.entries)
     labelled = scene.held_out.reveal("evaluation", scene.held_out.with_photo, by="bench guided")
+    save_study_ledger(scene.held_out.ledger.entries, before, model.guided_ledger)
+    counted = [f"{method} {MAIN_POOL}" for method in (GUIDED, CORRECTED) if model.is_main]
     compared = ENSEMBLE in bench.config.study.methods and fitted.members is not None
     ensemble = Ensemble(fitted) if compared else None
     rows: dict[str, dict[str, list[_Row]]] = {MODEL: {}, ENSEMBLE_MEAN: {}}
@@ -91,7 +98,7 @@ def score_guided(model: Model) -> None:
         for name, one in _looks(scales, rules, fitted, view.camera):
             if _Frozen(map_hash(one.field), one.factor) != fixed[view.name][name]:
                 raise RuntimeError(f"the guided scale of {view.name!r} has changed before scoring")
-            rows[MODEL].setdefault(name, []).append(_row(view, one, model))
+            rows[MODEL].setdefault(name, []).append(_row(view, one, model, name in counted))
             if mean is not None and one_is_around_the_render(name):
                 around = _row(view, replace(one, center=mean), model)
                 rows[ENSEMBLE_MEAN].setdefault(name, []).append(around)
@@ -104,8 +111,9 @@ def score_guided(model: Model) -> None:
         if known:
             save_guided(known, bench.out / "studies" / f"{model.study_key(centre)}.guided.npz")
     cameras = timed_cameras(scene, bench.config.study.timed_views)
-    first = next(iter(scales.values()))
-    times = guided_latency(fitted, cameras, bench.config.study.repeats, first)
+    first = next(iter(scales)).split()[1]  # guides differ by what they learned, not in their work
+    timed = {method: scales[f"{method} {first}"] for method in (GUIDED, CORRECTED)}
+    times = guided_latency(fitted, cameras, bench.config.study.repeats, timed)
     write_text_whole(model.guided_times, json.dumps(times, indent=1) + "\n")
 
 
@@ -145,14 +153,14 @@ def _looks(
         yield name, ScaledView.of(query, rule.factor_of(query), rule.lambda_b)
 
 
-def _row(view: EvaluationView, one: ScaledView, model: Model) -> _Row:
+def _row(view: EvaluationView, one: ScaledView, model: Model, count: bool = False) -> _Row:
     """Compare one photograph with one picture and its scale, at the picture's resolution."""
     centre = one.center.cpu()
     size = centre.shape[0], centre.shape[1]
     label = Label.of(view, centre)
     scale = shrunk(one.factor * one.shape().cpu().double(), size).numpy()
     maps = view_maps(label.residual, scale, label.mask)
-    residual, counted = label.counted(label.residual), label.counted(scale)
+    ratios, residual, counted = maps.ratios(), label.counted(label.residual), label.counted(scale)
     return _Row(
         scores=view_scores(label.residual, scale, betas_of(model), label.mask),
         mean=float(counted.mean()),
@@ -160,7 +168,8 @@ def _row(view: EvaluationView, one: ScaledView, model: Model) -> _Row:
         spearman=rank_correlation(residual, counted),
         psnr=label.psnr,
         ssim=ssim(centre, shrunk(view.image().cpu(), size)),
-        tenths=count_tenths(maps.ratios(), tenths_of(maps.scale)),
+        tenths=count_tenths(ratios, tenths_of(maps.scale)),
+        counts=count_ratios(ratios) if count else np.empty(0, dtype=np.uint32),
     )
 
 
@@ -176,4 +185,5 @@ def _scores(scale: GuidedScale, sources: tuple[str, ...], rows: Sequence[_Row]) 
         tenths=np.array([row.tenths for row in rows]),
         sources=sources,
         power=guide.power,
+        counts=np.array([row.counts for row in rows]),
     )

@@ -20,7 +20,7 @@ from splatcert.difficulty.factor import LAMBDA_GRID, shrink
 from splatcert.scene.roles import EvaluationView, require_labels
 from splatcert_bench.baselines.baseline import Reading
 from splatcert_bench.baselines.gavis import KAPPAS
-from splatcert_bench.run.entries import ENSEMBLE
+from splatcert_bench.run.entries import ENSEMBLE, FULL_ENSEMBLE
 from splatcert_bench.statistics.compared_scales import WIDE_SHAPE
 from splatcert_bench.statistics.ranking import Errors, rank_by
 from splatcert_bench.studies.batch import FIELD, Batch, Shown, shrunk
@@ -30,9 +30,12 @@ from splatcert_bench.studies.study import SHAPE, MapScores
 Array = NDArray[np.float64]
 PER_VIEW = "-pv"
 """Suffix of maps that are normalised within each view."""
-COUNTED = (SHAPE, FIELD, ENSEMBLE)
+COUNTED = (SHAPE, FIELD, ENSEMBLE, FULL_ENSEMBLE)
 """Maps whose ratios are counted, for pooled calibration and the coverage curve."""
-BY_TENTHS = (SHAPE, WIDE_SHAPE, FIELD, ENSEMBLE, *(f"gavis-{kappa}" for kappa in KAPPAS))
+BY_TENTHS = (
+    *(SHAPE, WIDE_SHAPE, FIELD, ENSEMBLE, FULL_ENSEMBLE),
+    *(f"gavis-{kappa}" for kappa in KAPPAS),
+)
 """Maps whose ratios are counted by tenths of the half-width."""
 
 

@@ -31,6 +31,7 @@ FACTS = {
     "latency.four_passes": "seconds: the same query as four passes of three channels",
     "latency.colour": "seconds: colour alone",
     "latency.guided": "seconds: a query of the guided scale",
+    "latency.corrected": "seconds: the same with the corrected centre",
     "latency.<ensemble>": "seconds: colour of every member, one after the other",
     "latency.members.<ensemble>": "number of timed members",
     "packing.maps": "largest relative difference of alpha and field, one pass against four",
@@ -139,6 +140,8 @@ class GuidedScores:
     """Scenes that the guide was learned on; never the target."""
     power: float
     """Power of the mean scale, chosen on them."""
+    counts: NDArray[np.uint32] = field(default_factory=lambda: np.empty((0, 0), dtype=np.uint32))
+    """Pixels by ratio, [V, BINS], for pooled calibration; empty where no table pools them."""
 
 
 @dataclass(frozen=True, eq=False)

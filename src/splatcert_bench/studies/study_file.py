@@ -19,7 +19,7 @@ from splatcert.conformal.levels import parse_level
 from splatcert.conformal.maps import TENTHS
 from splatcert.difficulty.factor import LAMBDA_GRID
 from splatcert.storage.arrays import UNUSABLE, Arrays, read_archive, unusable, write_archive
-from splatcert_bench.studies.counts import MAX_BYTES, TENTH_EDGES
+from splatcert_bench.studies.counts import BINS, MAX_BYTES, TENTH_EDGES
 from splatcert_bench.studies.study import (
     MOST,
     GuidedScores,
@@ -32,8 +32,8 @@ from splatcert_bench.studies.study import (
 )
 
 FORMAT, GUIDED, AUDIT = "splatcert study", "splatcert guided scales", "splatcert audit"
-VERSION = 2
-GUIDED_ARRAYS = ("scores", "means", "ause", "spearman", "psnr", "ssim", "tenths")
+VERSION = 3
+GUIDED_ARRAYS = ("scores", "means", "ause", "spearman", "psnr", "ssim", "tenths", "counts")
 
 
 def save_study(study: Study, path: Path) -> None:
@@ -92,8 +92,14 @@ def load_guided(path: Path) -> dict[str, GuidedScores]:
             known = {entry: arrays[f"{name}.{entry}"] for entry in GUIDED_ARRAYS}
             views = len(known["means"])
             for entry, array in known.items():
-                shape = {"scores": array.shape[:2], "tenths": (views, TENTHS, len(TENTH_EDGES))}
-                expected = (views, *shape[entry][1:]) if entry in shape else (views,)
+                shape = {
+                    "scores": array.shape[1:2],
+                    "tenths": (TENTHS, len(TENTH_EDGES)),
+                    "counts": (BINS,),
+                }
+                expected = (views, *shape.get(entry, ()))
+                if entry == "counts" and not array.size:
+                    continue
                 if array.shape != expected or not np.isfinite(array).all():
                     raise StudyError(f"{entry} of {name[:40]!r} is {array.shape}")
             sources, power = _words(plain["sources"]), float(plain["power"])

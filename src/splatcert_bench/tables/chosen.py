@@ -7,15 +7,16 @@ import numpy as np
 
 from splatcert_bench.statistics.choices import ANY_RIDGE, Form, MissingError
 from splatcert_bench.statistics.compared_scales import CORRECTED, GUIDED
-from splatcert_bench.statistics.evidence import NESTED, UNLEARNED, Evidence
+from splatcert_bench.statistics.evidence import NESTED, PAPER_RECIPE, UNLEARNED, Evidence
 from splatcert_bench.studies.collection import BenchStudies
 from splatcert_bench.studies.study import Study
 from splatcert_bench.tables.cells import cell, mean_cell, mean_of, of_scenes
 from splatcert_bench.tables.table import Cell, Column, Row, Table
 
 CHOSEN = (
-    "λ_a", "λ_b", "Penalty", "b̄ × b̃: λ_a, λ_b", "3DGS-U: λ", "GAVIS: λ", "Ensemble: λ",
-    "Nested: τ and factor", "3DGS-U: own τ", "Guide: power",
+    "λ_a", "λ_b", "Penalty", "Paper's recipe: λ_a, λ_b, penalty", "b̄ × b̃: λ_a, λ_b",
+    "3DGS-U: λ", "GAVIS: λ", "Ensemble: λ", "Nested: τ and factor", "3DGS-U: own τ",
+    "Guide: power",
 )  # fmt: skip
 
 
@@ -39,10 +40,11 @@ def choices(bench: BenchStudies) -> Table:
 
 
 def _chosen(main: Evidence, study: Study) -> list[Cell]:
-    prediction = main.prediction(study)
+    prediction, recipe = main.prediction(study), study.predictions.get(PAPER_RECIPE)
     found: list[str | None] = [str(prediction.lambda_a), str(prediction.lambda_b)]
     product = main.unlearned(study).product if main.can(UNLEARNED, study) else None
     found += [f"{prediction.ridge:g}"]
+    found += [f"{recipe.lambda_a}, {recipe.lambda_b}, {recipe.ridge:g}" if recipe else None]
     found += [f"{product.lambda_a}, {product.lambda_b}" if product else None]
     for method in ("gsu", "gavis", "ensemble"):
         known = main.choice(method, study) if main.can(method, study) else None

@@ -11,7 +11,7 @@ from splatcert_bench.statistics.choices import MissingError
 from splatcert_bench.statistics.evidence import Evidence
 from splatcert_bench.studies.collection import BenchStudies
 from splatcert_bench.studies.study import DIRECTIONS, Study
-from splatcert_bench.tables.cells import cell, label
+from splatcert_bench.tables.cells import BY_PHOTOS, cell, label
 from splatcert_bench.tables.paper import paper, paper_power
 from splatcert_bench.tables.table import Cell, Column, Figure, Row, Table
 
@@ -24,15 +24,18 @@ def latency(bench: BenchStudies) -> Table:
     for study in studies:
         one, four = study.facts["latency.one_pass"], study.facts["latency.four_passes"]
         known = {c: paper("tab:latency", study.scene, c) for c in ("ours", "ensemble", "speedup")}
-        plain, guided = (study.facts.get(f"latency.{n}") for n in ("colour", "guided"))
+        plain, *photos = (study.facts.get(f"latency.{n}") for n in ("colour", *BY_PHOTOS))
         cells = [
             cell(study.facts.get("latency.megapixels")),
             cell(plain and 1e3 * plain),
             cell(1e3 * one, known["ours"]),
             cell(1 / one, paper("tab:latency", study.scene, "fps")),
             cell(plain and one / plain),
-            cell(guided and 1e3 * guided),
-            cell(guided and plain and guided / plain),
+            *(
+                cell(value)
+                for took in photos
+                for value in (took and 1e3 * took, took and plain and took / plain)
+            ),
             cell(1e3 * four),
             cell(four / one),
         ]
@@ -46,7 +49,7 @@ def latency(bench: BenchStudies) -> Table:
             ]
         rows.append(Row(study.scene, tuple(cells)))
     heads = _heads(others, (": members", ""), (": time", "ms"), (": speed-up over it", "×"))
-    ratios = [4, 6, 8, *range(11, 9 + 3 * len(others), 3)]
+    ratios = [4, 6, 8, 10, *range(13, 11 + 3 * len(others), 3)]
     return Table(
         name="time-latency",
         title="Query latency",
@@ -59,6 +62,8 @@ def latency(bench: BenchStudies) -> Table:
             Column("Ours", "frames/s"),
             Column("Over colour alone", "×", 2),
             Column("Guided", "ms"),
+            Column("Over colour alone", "×", 2),
+            Column("Corrected centre", "ms"),
             Column("Over colour alone", "×", 2),
             Column("Four passes", "ms"),
             Column("Speed-up over four passes", "×", 2),
@@ -81,7 +86,8 @@ def training(bench: BenchStudies) -> Table:
     for study in studies:
         ours = study.facts["seconds.train"] + study.facts["seconds.post"]
         cells = [cell(study.facts["seconds.train"]), cell(study.facts["seconds.post"])]
-        cells += [_saved(main, "full", study), cell(study.facts.get("seconds.gavis"))]
+        cells += [_saved(main, name, study) for name in ("full", *BY_PHOTOS)]
+        cells.append(cell(study.facts.get("seconds.gavis")))
         for name in others:
             took = study.facts.get(f"seconds.{name}")
             count = int(study.facts.get(f"latency.members.{name}", 0)) or None
@@ -98,10 +104,12 @@ def training(bench: BenchStudies) -> Table:
             Column("One model", "s", 0),
             Column("Field and support", "s", 0),
             Column("Ours: saving", "%"),
+            Column("Guided: saving", "%"),
+            Column("Corrected centre: saving", "%"),
             Column("GAVIS sums", "s"),
             *heads,
         ),
-        rows=(*rows, _mean_row(rows, range(6, 4 + 4 * len(others), 4))),
+        rows=(*rows, _mean_row(rows, range(8, 6 + 4 * len(others), 4))),
         notes=(
             "The settings above give the size and training length of the members. Full members "
             "have the main model's size and length, and it is one of them.",

@@ -15,7 +15,7 @@ from splatcert.conformal.splits import calibration_size, draw_splits
 from splatcert.difficulty.factor import LAMBDA_GRID
 from splatcert_bench.statistics import compared_scales as scales
 from splatcert_bench.statistics.choices import MissingError, evaluate
-from splatcert_bench.statistics.evidence import AS_PROTOCOL, At, Evidence
+from splatcert_bench.statistics.evidence import AS_PROTOCOL, UNLEARNED, At, Evidence
 from splatcert_bench.statistics.readings import (
     Coverage,
     cumulative,
@@ -25,12 +25,12 @@ from splatcert_bench.statistics.readings import (
 )
 from splatcert_bench.studies.collection import BenchStudies
 from splatcert_bench.studies.study import SHAPE, Study
-from splatcert_bench.tables.cells import cell, label, of_scenes
+from splatcert_bench.tables.cells import BY_PHOTOS, cell, label, of_scenes
 from splatcert_bench.tables.paper import paper, paper_text
 from splatcert_bench.tables.table import Cell, Column, Row, Table
 
-READ = ("ensemble", "gsu", "full")
-"""Maps whose ratios are stored."""
+READ = ("ensemble", "gsu", UNLEARNED, "full", *BY_PHOTOS)
+"""Scales whose ratios are stored."""
 GAMMAS = tuple(Fraction(n, 20) for n in (10, 12, 14, 16, 18, 19))
 CURVE_SIZE, CURVE_TESTS = 21, 3
 """Number of calibration views on the curve, as in the paper, and the fewest test views."""
@@ -47,9 +47,12 @@ class Readings:
 def validity(bench: BenchStudies) -> Table:
     """Pixel and view-event coverage of native, pooled and View-CP readings (tab:validity)."""
     methods = _with_ratios(bench, READ)
+    listed = [scenes_with_ratios(bench, method).scenes for method in methods]
+    evidence = bench.main.where(lambda study: all(study.scene in scenes for scenes in listed))
+    if not evidence.studies:
+        raise MissingError("no scene stored the ratios of all scales")
     rows = []
     for method in methods:
-        evidence = scenes_with_ratios(bench, method)
         pairs = [_native(evidence, method), *_calibrated(bench, evidence, method)]
         names = [f"{kind}_{unit}" for kind in ("native", "pooled", "view") for unit in _UNITS]
         values = [value for pair in pairs for value in pair]
@@ -68,7 +71,7 @@ def validity(bench: BenchStudies) -> Table:
         columns=(*(Column(head, "%") for head in heads), Column("View-CP over native", "×", 2)),
         rows=tuple(rows),
         notes=(
-            of_scenes(scenes_with_ratios(bench, methods[-1]), bench.main),
+            of_scenes(evidence, bench.main),
             f"Share of test pixels inside their boxes, and of test views with at least "
             f"{100 * float(1 - protocol.beta):g}% of their pixels inside, mean over "
             f"{protocol.native_splits} splits, then scenes. Native uses the map without "
@@ -129,8 +132,12 @@ def scenes_with_ratios(bench: BenchStudies, method: str) -> Evidence:
     main = bench.main
 
     def has(study: Study) -> bool:
+        if not main.can(method, study):
+            return False
+        if method in BY_PHOTOS:
+            return bool(study.guided_scores(method, main.pool).counts.size)
         counted = bench.ratios.get(study.key)
-        return main.can(method, study) and counted is not None and _stored(method) in counted.maps
+        return counted is not None and _stored(method) in counted.maps
 
     return main.where(has)
 
@@ -159,18 +166,16 @@ def _with_ratios(bench: BenchStudies, methods: Sequence[str]) -> list[str]:
 
 
 def _stored(method: str) -> str:
-    return SHAPE if method == "full" else method
+    return SHAPE if method in ("full", UNLEARNED) else method
 
 
 def _covered(
     bench: BenchStudies, evidence: Evidence, method: str, study: Study
 ) -> NDArray[np.int64]:
-    counts = bench.counts(study).maps[_stored(method)]
-    if method == "full":
-        prediction = evidence.prediction(study)
-        at = LAMBDA_GRID.index(prediction.lambda_b)
-        return cumulative(counts[:, at], prediction.factors)
-    return cumulative(counts[:, LAMBDA_GRID.index(evidence.choice(method, study).weight)])
+    if method in BY_PHOTOS:  # counted with their factors
+        return cumulative(study.guided_scores(method, evidence.pool).counts)
+    name, at, factors = evidence.parts(method, study)
+    return cumulative(bench.counts(study).maps[name][:, at], factors)
 
 
 def _calibrated(bench: BenchStudies, evidence: Evidence, method: str) -> list[tuple[float, float]]:

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from splatcert.conformal.maps import TENTHS
 from splatcert.conformal.splits import calibration_size, draw_splits, split_thresholds
-from splatcert.difficulty.factor import LAMBDA_GRID
-from splatcert_bench.statistics import compared_scales as scales
 from splatcert_bench.statistics.choices import MissingError
 from splatcert_bench.statistics.evidence import UNLEARNED, WIDE, Evidence
 from splatcert_bench.statistics.shift import (
@@ -22,7 +20,7 @@ from splatcert_bench.statistics.shift import (
     tenth_coverage,
 )
 from splatcert_bench.studies.collection import BenchStudies
-from splatcert_bench.studies.study import SHAPE, Study
+from splatcert_bench.studies.study import Study
 from splatcert_bench.tables.cells import BASELINES, BY_PHOTOS, cell, label, of_scenes
 from splatcert_bench.tables.table import Cell, Column, Row, Table
 
@@ -71,8 +69,8 @@ def flags(bench: BenchStudies) -> Table:
         Row(study.scene, tuple(_flag_cells(_flagged(evidence, method[0], study))))
         for study in evidence.studies
     ]
-    for name in method:
-        found = [_flagged(evidence, name, study) for study in evidence.studies]
+    for name in (*method, *evidence.somewhere(UNLEARNED, *BY_PHOTOS)):
+        found = [_flagged(evidence, name, s) for s in evidence.having(name).studies]
         rows.append(Row(f"Mean, {label(name)}", tuple(_mean_flag_cells(found)), True))
     heads = ("Flagged", "Promised, at most", "Flagged views covered", "Other views covered")
     return Table(
@@ -161,24 +159,9 @@ def _with_tenths(bench: BenchStudies, method: str) -> Evidence:
         counted = bench.ratios.get(study.key)
         if counted is None or not main.can(method, study):
             return False
-        return method in BY_PHOTOS or _form(main, method, study)[0] in counted.tenths
+        return method in BY_PHOTOS or main.parts(method, study)[0] in counted.tenths
 
     return main.where(has)
-
-
-def _form(evidence: Evidence, method: str, study: Study) -> tuple[str, int, Array]:
-    """Map, index of the shrinkage, and view factors of a scale."""
-    if method in OURS:
-        prediction = evidence.prediction(study)
-        name = SHAPE if method == "full" else scales.WIDE_SHAPE
-        return name, LAMBDA_GRID.index(prediction.lambda_b), prediction.factors
-    if method == UNLEARNED:
-        chosen = evidence.unlearned(study).product
-        assert chosen is not None
-        factors = scales.magnitudes(study, chosen.lambda_a)
-        return SHAPE, LAMBDA_GRID.index(chosen.lambda_b), factors
-    choice = evidence.choice(method, study)
-    return choice.map, LAMBDA_GRID.index(choice.weight), np.ones(len(study))
 
 
 def _tenths(bench: BenchStudies, evidence: Evidence, method: str, study: Study) -> Array:
@@ -188,6 +171,7 @@ def _tenths(bench: BenchStudies, evidence: Evidence, method: str, study: Study) 
     if method in BY_PHOTOS:  # counted with their factors
         counts = study.guided_scores(method, evidence.pool).tenths
         return tenth_coverage(counts, thresholds[:, None].repeat(len(study), axis=1), splits)
-    name, at, factors = _form(evidence, method, study)
+    name, at, factors = evidence.parts(method, study)
     counts = bench.counts(study).tenths[name][:, at]
-    return tenth_coverage(counts, thresholds[:, None] * factors[None], splits)
+    multipliers = thresholds[:, None] * (np.ones(len(study)) if factors is None else factors)
+    return tenth_coverage(counts, multipliers, splits)

@@ -10,7 +10,7 @@ import numpy as np
 
 from splatcert.errors import InputError
 from splatcert_bench.statistics.choices import MissingError
-from splatcert_bench.statistics.evidence import Evidence
+from splatcert_bench.statistics.evidence import UNLEARNED, Evidence
 from splatcert_bench.statistics.scenes import compare
 from splatcert_bench.studies.collection import BenchStudies
 from splatcert_bench.studies.study import Study
@@ -92,7 +92,7 @@ def centre(bench: BenchStudies) -> Table:
 def per_scene(bench: BenchStudies) -> Table:
     """Strict holdout, scene by scene (tab:per-scene)."""
     strict, name = bench.main.by("strict"), "tab:per-scene"
-    methods = strict.somewhere("a", "shape", "full", *BY_PHOTOS, "ensemble", "oracle")
+    methods = strict.somewhere("a", "shape", UNLEARNED, "full", *BY_PHOTOS, "ensemble", "oracle")
     values = {method: known_savings(strict, method) for method in methods}
     rows = saving_rows(strict.scenes, values, name)
     held_out = np.array([study.family == FAMILY for study in strict.studies])
@@ -122,7 +122,7 @@ def backbone(bench: BenchStudies) -> Table:
     vanilla, name = bench.evidence(backbone="vanilla").having("full"), "tab:backbone"
     if bench.backbone == "vanilla":
         raise MissingError("the main models already use vanilla densification")
-    methods = ("a", "shape", "full", *vanilla.somewhere(*BY_PHOTOS), "oracle")
+    methods = vanilla.somewhere("a", "shape", UNLEARNED, "full", *BY_PHOTOS, "oracle")
     values = {method: vanilla.savings(method) for method in methods}
     covered = vanilla.coverages("full")
     rows = []
@@ -176,16 +176,16 @@ def targets(bench: BenchStudies) -> Table:
 
 
 def _columns(evidence: Evidence) -> tuple[Column, ...]:
-    guided = [Column(label(method), "%") for method in _by_photos(evidence)]
+    beside = [Column(label(method), "%") for method in _beside(evidence)]
     compared = (Column("Ensemble", "%"), GAP, WINS, SIGN, Column("Beats constant"))
     same = Column("All other scenes as sources, same targets", "%"), Column("Minus that", "points")
-    return (SCENES, Column("Ours", "%"), *same, *guided, *compared)
+    return (SCENES, Column("Ours", "%"), *same, *beside, *compared)
 
 
-def _by_photos(evidence: Evidence) -> list[str]:
-    """The scales that ask photographs, if any pool has them."""
+def _beside(evidence: Evidence) -> list[str]:
+    """The field without learning, and the scales that ask photographs, if any pool has them."""
     named = {name.split()[0] for study in evidence.studies for name in study.guided}
-    return [method for method in BY_PHOTOS if method in named]
+    return [UNLEARNED, *(method for method in BY_PHOTOS if method in named)]
 
 
 def _pool_rows(evidence: Evidence, source: str) -> list[Row]:
@@ -208,18 +208,18 @@ def _pool_rows(evidence: Evidence, source: str) -> list[Row]:
             chosen = targets.having("full")
         except InputError:
             continue
-        guided = [
+        beside = [
             saving_cell(chosen, m) if all(chosen.can(m, s) for s in chosen.studies) else cell(None)
-            for m in _by_photos(evidence)
+            for m in _beside(evidence)
         ]
-        rows.append(_pool_row(chosen, text, published, source, guided))
+        rows.append(_pool_row(chosen, text, published, source, beside))
     if not rows:
         raise MissingError("no scene has view factors from any pool of source scenes")
     return rows
 
 
 def _pool_row(
-    evidence: Evidence, text: str, published: str, source: str, guided: Sequence[Cell]
+    evidence: Evidence, text: str, published: str, source: str, beside: Sequence[Cell]
 ) -> Row:
     scenes = evidence.scenes
     known = {
@@ -241,7 +241,7 @@ def _pool_row(
         )
     ours = saving_cell(evidence, "full", known["full"])
     same = _same_targets(evidence)
-    return Row(text, (cell(len(scenes)), ours, *same, *guided, *compared, cell(beats)))
+    return Row(text, (cell(len(scenes)), ours, *same, *beside, *compared, cell(beats)))
 
 
 def _same_targets(evidence: Evidence) -> tuple[Cell, Cell]:

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from splatcert_bench.run.entries import FULL_ENSEMBLE
 from splatcert_bench.statistics.choices import ANY_RIDGE, MissingError
 from splatcert_bench.statistics.compared_scales import CORRECTED, GUIDED, HOLES
-from splatcert_bench.statistics.evidence import NESTED, PAPER_RECIPE, UNLEARNED, Evidence
+from splatcert_bench.statistics.evidence import NESTED, PAPER_RECIPE, UNLEARNED, WIDE, Evidence
 from splatcert_bench.statistics.scenes import FEWEST, compare
 from splatcert_bench.studies.collection import BenchStudies
 from splatcert_bench.tables.cells import (
@@ -26,23 +27,29 @@ from splatcert_bench.tables.cells import (
     mean_cell,
     mean_row,
     of_scenes,
+    same_mean,
     saving_cell,
     saving_rows,
     shared_mean,
     wins,
     won_of,
 )
-from splatcert_bench.tables.paper import paper, paper_text
+from splatcert_bench.tables.paper import paper, paper_text, published
 from splatcert_bench.tables.table import Cell, Column, Figure, Row, Table
 
 _COMPARED = ("gap", "p", "wins", "scenes")
-OURS = (NESTED, PAPER_RECIPE, "full")
+OURS = (NESTED, PAPER_RECIPE, "full", WIDE)
 ONE_MODEL = ("constant", "gsu", ANY_RIDGE, "gavis", UNLEARNED, *OURS, *BY_PHOTOS)
 MATCHED = "Same centre, same calibration views, same View-CP layer; only the scale map changes."
 MOVED = (
     "Only the corrected centre has boxes around another picture; its saving is against the same "
     "constant scale around the render."
 )
+SHIPPED = (
+    "The row with wide holes is what `certify --scale paper` makes: boxes are wide where the model "
+    "shows nothing."
+)
+PER_SCENE = "tab:per-scene-main"
 CHOSEN = (
     "Shrinkages, and GAVIS's κ, are chosen by width on the source scenes of each target's "
     "predictor, never on the target."
@@ -64,9 +71,36 @@ def panel_a_all(bench: BenchStudies) -> Table:
     return _panel(bench, "panel-a-all", methods, "Width saved, on all scenes")
 
 
+def panel_full(bench: BenchStudies) -> Table:
+    """Every scale on the scenes with an ensemble as large and as long trained as the model."""
+    if not bench.main.somewhere(FULL_ENSEMBLE):
+        raise MissingError("no scene has an ensemble of full members")
+    methods = _methods(bench.main)
+    place = methods.index("ensemble") + 1 if "ensemble" in methods else len(methods)
+    methods.insert(place, FULL_ENSEMBLE)
+    scenes = bench.main.having(*methods).scenes
+    title = "Width saved, on scenes with an ensemble of full members"
+    return _panel(bench, "panel-full", methods, title, partial(_over_scenes, scenes))
+
+
+def _over_scenes(scenes: tuple[str, ...], method: str, column: str) -> Figure | None:
+    """The paper's mean over exactly these scenes; its ensemble has full members."""
+    row = "ensemble" if method == FULL_ENSEMBLE else method
+    known = row in published()["tables"][PER_SCENE]["columns"] and method != "ensemble"
+    return same_mean(PER_SCENE, scenes, row) if known and column == "saving" else None
+
+
 def paired(bench: BenchStudies) -> Table:
     """Our scale against each of the others, scene by scene."""
     return _against_others(bench, "full", "paired", "Our scale against each of the others")
+
+
+def paired_nested(bench: BenchStudies) -> Table:
+    """Ours with ridge and form among the nested choices, against each of the others."""
+    if not bench.main.somewhere(NESTED):
+        raise MissingError("no scene has fields of several ridges to choose from")
+    title = "Ours, τ and form chosen on the sources too, against each of the others"
+    return _against_others(bench, NESTED, "paired-nested", title)
 
 
 def paired_guided(bench: BenchStudies) -> Table:
@@ -107,7 +141,7 @@ def _against_others(bench: BenchStudies, ours: str, name: str, title: str) -> Ta
 
 def per_scene_main(bench: BenchStudies) -> Table:
     """Savings scene by scene, with the two paired differences (tab:per-scene-main)."""
-    main, name = bench.main, "tab:per-scene-main"
+    main, name = bench.main, PER_SCENE
     methods = main.somewhere(*BASELINES, ANY_RIDGE, UNLEARNED, *OURS, *BY_PHOTOS, "oracle")
     pairs = [("full", m) for m in ("gsu", "ensemble") if m in methods]
     columns = [Column(label(m), "%") for m in methods]
@@ -137,7 +171,18 @@ def per_scene_main(bench: BenchStudies) -> Table:
     )
 
 
-def _panel(bench: BenchStudies, name: str, methods: list[str], title: str) -> Table:
+def _of_all(method: str, column: str) -> Figure | None:
+    """The paper's mean over its 13 scenes."""
+    return paper("tab:panel-a", "full" if method == PAPER_RECIPE else method, column)
+
+
+def _panel(
+    bench: BenchStudies,
+    name: str,
+    methods: list[str],
+    title: str,
+    known: Callable[[str, str], Figure | None] = _of_all,
+) -> Table:
     evidence = bench.main.having(*methods)
     compared = [m for m in methods if m not in ("constant", "oracle")]
     if not compared:
@@ -146,13 +191,11 @@ def _panel(bench: BenchStudies, name: str, methods: list[str], title: str) -> Ta
     best = max(same_centre, key=lambda method: float(evidence.savings(method).mean()))
     rows = []
     for method in methods:
-        row = "full" if method == PAPER_RECIPE else method
-        known = {c: paper("tab:panel-a", row, c) for c in ("saving", "coverage")}
-        saving = saving_cell(evidence, method, known["saving"])
+        saving = saving_cell(evidence, method, known(method, "saving"))
         saving = Cell(saving.ours, saving.paper, best=method == best)
         if method == "constant":
             saving = cell(0.0, Figure(0.0))
-        covered = cell(float(evidence.coverages(method).mean()), known["coverage"])
+        covered = cell(float(evidence.coverages(method).mean()), known(method, "coverage"))
         rows.append(Row(label(method), (_models(evidence, method), saving, covered)))
     return Table(
         name=name,
@@ -164,6 +207,7 @@ def _panel(bench: BenchStudies, name: str, methods: list[str], title: str) -> Ta
         notes=(
             of_scenes(evidence, bench.main),
             f"{MATCHED} {CHOSEN}",
+            *([SHIPPED] if WIDE in methods else []),
             *([MOVED] if CORRECTED in methods else []),
         ),
     )
@@ -185,12 +229,13 @@ def _methods(main: Evidence) -> list[str]:
 
 def _models(evidence: Evidence, method: str) -> Cell:
     known = [paper("tab:panel-a", method, name) for name in ("models", "passes")]
-    published = Figure(f"{known[0].value} / {known[1].value}") if known[0] and known[1] else None
-    if method != "ensemble":
-        return cell("1 / 1" if method in ONE_MODEL else None, published)
-    members = {study.settings.get("members", "M") for study in evidence.studies}
+    theirs = Figure(f"{known[0].value} / {known[1].value}") if known[0] and known[1] else None
+    setting = {"ensemble": "members", FULL_ENSEMBLE: "full members"}.get(method)
+    if setting is None:
+        return cell("1 / 1" if method in ONE_MODEL else None, theirs)
+    members = {study.settings.get(setting, "M") for study in evidence.studies}
     count = "–".join(sorted(members, key=lambda text: (len(text), text)))
-    return cell(f"{count} / {count}", published)
+    return cell(f"{count} / {count}", theirs)
 
 
 def _covered_range(evidence: Evidence, methods: list[str]) -> str:
