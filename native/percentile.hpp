@@ -18,6 +18,16 @@ struct Bracket {
     float high = std::numeric_limits<float>::infinity();
 };
 
+// Sorted values of places spread evenly over 0 .. count - 1 by the golden ratio.
+template <class At>
+inline void sample_sorted(std::size_t count, int samples, float* values, At&& at) {
+    for (int k = 0; k < samples; ++k) {
+        const float v = at((uint64_t(k) * 2654435769u & 0xffffffffu) * count >> 32);
+        values[k] = std::isnan(v) ? 0.0f : v;
+    }
+    std::sort(values, values + samples);
+}
+
 // About the q-quantile of a sorted sample: two and a half standard deviations of its rank.
 inline Bracket bracket_of(const float* sorted, int count, double q) {
     const double reach = 1 + 2.5 * std::sqrt(q * (1 - q) * count);
