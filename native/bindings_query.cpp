@@ -113,6 +113,23 @@ void expect_size(const char* name, std::size_t found, std::size_t wanted) {
                                     " values, expected " + std::to_string(wanted));
 }
 
+std::array<double, 3> shares_hardly_shown(const F3& maps, float alpha, float exposure,
+                                          float angle) {
+    const std::size_t pixels = maps.shape(1) * maps.shape(2);
+    expect(maps, "maps", {query_maps, maps.shape(1), maps.shape(2)});
+    const auto plane = [&](int map) { return maps.data() + pixels * map; };
+    HardlyShown q = {plane(map_alpha), plane(map_exposure),
+                     plane(map_angle), alpha,
+                     exposure,         angle,
+                     pixels,           {}};
+    {
+        nb::gil_scoped_release release;
+        count_hardly_shown(q);
+    }
+    const double all = static_cast<double>(pixels);
+    return {q.found[0] / all, q.found[1] / all, q.found[2] / all};
+}
+
 float median(const Values& values) {
     nb::gil_scoped_release release;
     return kernels().query->median(values.data(), values.size());
@@ -144,6 +161,8 @@ void bind_query(nb::module_& m) {
     m.def("render_picture", &render_picture, nb::arg("view"), nb::arg("means"), nb::arg("sh"),
           nb::arg("background"), nb::arg("rgb"), nb::arg("alpha"), nb::arg("depth"));
     m.def("summarise_maps", &summarise_maps, nb::arg("maps"));
+    m.def("shares_hardly_shown", &shares_hardly_shown, nb::arg("maps"), nb::arg("alpha"),
+          nb::arg("exposure"), nb::arg("angle"));
     m.def("median", &median, nb::arg("values"));
     m.def("widen", &widen_map, nb::arg("values"), nb::arg("opacity"), nb::arg("times"),
           nb::arg("plus"), nb::arg("prior"), nb::arg("out"));

@@ -72,8 +72,15 @@ inline float select(float* values, int64_t count, int64_t rank, Bracket bracket)
         for (int64_t k = 0; k < count; ++k) ++filled[bucket(values[k])];
         int wanted = 0;
         for (; rank > filled[wanted]; ++wanted) rank -= filled[wanted];
-        int64_t left = 0;
-        for (int64_t k = 0; k < count; ++k) {
+        const float end = wanted + 1 < buckets ? static_cast<float>(wanted + 1) : INFINITY;
+        const Vec from = Vec::all(static_cast<float>(wanted)), to = Vec::all(end);
+        int64_t left = 0, k = 0;
+        for (; k + Vec::width <= count; k += Vec::width) {  // never writes beyond what is read
+            const Vec v = Vec::load(values + k);
+            const Vec at = (v - Vec::all(bracket.low)) * Vec::all(scale);
+            left += compress(v, bits((at >= from) & (to > at)), values + left);
+        }
+        for (; k < count; ++k) {
             const float v = values[k];
             values[left] = v;
             left += bucket(v) == wanted;

@@ -5,6 +5,7 @@
 #include "widths.hpp"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "pool.hpp"
 
@@ -65,6 +66,27 @@ void shrink(const ShrinkRequest& q) {
         for (std::size_t k = 0; k < count; ++k)
             out[k] = (values[k] / q.unit * q.kept + q.rest) * q.times;
     });
+}
+
+void count_hardly_shown(HardlyShown& q) {
+    struct Counts {
+        uint32_t of[3];
+    };
+    Array<Counts> counts;
+    counts.resize((q.count + block - 1) / block);
+    for_blocks(q.count, [&](int index, std::size_t begin, std::size_t count) {
+        uint32_t thin = 0, unseen = 0, oblique = 0;
+        for (std::size_t k = begin; k < begin + count; ++k) {
+            thin += q.opacity[k] < q.least_opacity;
+            unseen += q.exposure[k] < q.least_exposure;
+            oblique += q.angle[k] > q.most_angle;
+        }
+        counts[index] = {{thin, unseen, oblique}};
+    });
+    for (int which = 0; which < 3; ++which) {
+        q.found[which] = 0;
+        for (std::size_t k = 0; k < counts.size; ++k) q.found[which] += counts[k].of[which];
+    }
 }
 
 }  // namespace splat

@@ -25,4 +25,13 @@ struct ShrinkRequest {
 };
 void shrink(const ShrinkRequest&);
 
+// Numbers of pixels below an opacity, below a log exposure, and beyond an angle.
+struct HardlyShown {
+    const float *opacity, *exposure, *angle;
+    float least_opacity, least_exposure, most_angle;
+    std::size_t count;
+    std::size_t found[3];
+};
+void count_hardly_shown(HardlyShown&);
+
 }  // namespace splat

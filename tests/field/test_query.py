@@ -242,6 +242,13 @@ def test_the_native_median_is_torch_s(isa, kind, chosen_isa):
             assert _native.median(plane) == float(plane.median())
 
 
+def test_shares_hardly_shown_count_every_pixel():
+    opacity, _, seen, off, _ = maps = made_maps("uniform", (91, 190))
+    found = _native.shares_hardly_shown(maps, 0.5, 0.25, 0.75)
+    expected = [opacity < 0.5, seen < 0.25, off > 0.75]
+    assert found == [int(part.sum()) / part.numel() for part in expected]
+
+
 @pytest.mark.parametrize("size", [(1, 1), (1, 7), (91, 90), (129, 191)])
 def test_widths_are_those_of_array_operators_to_the_bit(size):
     """Every step rounds by itself, and the mean is summed as NumPy sums it."""

@@ -87,9 +87,8 @@ class QueryMaps:
 
     def hardly_shown(self, alpha: float, exposure: float, angle: float) -> NDArray[np.float64]:
         """Shares of pixels below an opacity, below a log exposure, beyond an angle, [3]."""
-        opacity, _, seen, off, _ = self.maps.cpu().numpy()
-        beyond = (opacity < alpha, seen < exposure, off > angle)
-        return np.array([np.count_nonzero(part) / part.size for part in beyond])
+        maps = plain_floats(self.maps)
+        return np.array(_native.shares_hardly_shown(maps, alpha, exposure, angle))
 
 
 def support_angle(direction: Tensor, means: Tensor, camera: Camera) -> Tensor:
