@@ -8,6 +8,7 @@
 
 #include "arrays.hpp"
 #include "dispatch.hpp"
+#include "widths.hpp"
 
 using namespace splat;
 
@@ -103,6 +104,52 @@ std::vector<double> summarise_maps(const F3& maps) {
     return {std::begin(request.statistics), std::end(request.statistics)};
 }
 
+using Values = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
+using Out = nb::ndarray<float, nb::c_contig, nb::device::cpu>;
+
+void expect_size(const char* name, std::size_t found, std::size_t wanted) {
+    if (found != wanted)
+        throw std::invalid_argument(std::string(name) + " has " + std::to_string(found) +
+                                    " values, expected " + std::to_string(wanted));
+}
+
+std::array<double, 3> shares_hardly_shown(const F3& maps, float alpha, float exposure,
+                                          float angle) {
+    const std::size_t pixels = maps.shape(1) * maps.shape(2);
+    expect(maps, "maps", {query_maps, maps.shape(1), maps.shape(2)});
+    const auto plane = [&](int map) { return maps.data() + pixels * map; };
+    HardlyShown q = {plane(map_alpha), plane(map_exposure),
+                     plane(map_angle), alpha,
+                     exposure,         angle,
+                     pixels,           {}};
+    {
+        nb::gil_scoped_release release;
+        count_hardly_shown(q);
+    }
+    const double all = static_cast<double>(pixels);
+    return {q.found[0] / all, q.found[1] / all, q.found[2] / all};
+}
+
+float median(const Values& values) {
+    nb::gil_scoped_release release;
+    return kernels().query->median(values.data(), values.size());
+}
+
+double widen_map(const Values& values, const Values& opacity, float times, float plus, float prior,
+                 const Out& out) {
+    expect_size("opacity", opacity.size(), values.size());
+    expect_size("out", out.size(), values.size());
+    nb::gil_scoped_release release;
+    return widen({values.data(), opacity.data(), times, plus, prior, out.data(), values.size()});
+}
+
+void shrink_map(const Values& values, float unit, float kept, float rest, float times,
+                const Out& out) {
+    expect_size("out", out.size(), values.size());
+    nb::gil_scoped_release release;
+    shrink({values.data(), unit, kept, rest, times, out.data(), values.size()});
+}
+
 }  // namespace
 
 void bind_query(nb::module_& m) {
@@ -114,4 +161,11 @@ void bind_query(nb::module_& m) {
     m.def("render_picture", &render_picture, nb::arg("view"), nb::arg("means"), nb::arg("sh"),
           nb::arg("background"), nb::arg("rgb"), nb::arg("alpha"), nb::arg("depth"));
     m.def("summarise_maps", &summarise_maps, nb::arg("maps"));
+    m.def("shares_hardly_shown", &shares_hardly_shown, nb::arg("maps"), nb::arg("alpha"),
+          nb::arg("exposure"), nb::arg("angle"));
+    m.def("median", &median, nb::arg("values"));
+    m.def("widen", &widen_map, nb::arg("values"), nb::arg("opacity"), nb::arg("times"),
+          nb::arg("plus"), nb::arg("prior"), nb::arg("out"));
+    m.def("shrink", &shrink_map, nb::arg("values"), nb::arg("unit"), nb::arg("kept"),
+          nb::arg("rest"), nb::arg("times"), nb::arg("out"));
 }

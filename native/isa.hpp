@@ -68,6 +68,7 @@ extern const FieldKernels field_kernels;
 void pack_query_rows(const View&, const QueryGaussians&, float* rows);
 void pack_query(const View&, const QueryGaussians&, float* values);
 void summarise_maps(MapsRequest&);
+float median(const float* values, std::size_t count);
 extern const QueryKernels query_kernels;
 void picture(const View&, const PictureRequest&);
 void ask_witnesses(const WitnessRequest&);

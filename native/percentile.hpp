@@ -18,6 +18,16 @@ struct Bracket {
     float high = std::numeric_limits<float>::infinity();
 };
 
+// Sorted values of places spread evenly over 0 .. count - 1 by the golden ratio.
+template <class At>
+inline void sample_sorted(std::size_t count, int samples, float* values, At&& at) {
+    for (int k = 0; k < samples; ++k) {
+        const float v = at((uint64_t(k) * 2654435769u & 0xffffffffu) * count >> 32);
+        values[k] = std::isnan(v) ? 0.0f : v;
+    }
+    std::sort(values, values + samples);
+}
+
 // About the q-quantile of a sorted sample: two and a half standard deviations of its rank.
 inline Bracket bracket_of(const float* sorted, int count, double q) {
     const double reach = 1 + 2.5 * std::sqrt(q * (1 - q) * count);
@@ -62,8 +72,15 @@ inline float select(float* values, int64_t count, int64_t rank, Bracket bracket)
         for (int64_t k = 0; k < count; ++k) ++filled[bucket(values[k])];
         int wanted = 0;
         for (; rank > filled[wanted]; ++wanted) rank -= filled[wanted];
-        int64_t left = 0;
-        for (int64_t k = 0; k < count; ++k) {
+        const float end = wanted + 1 < buckets ? static_cast<float>(wanted + 1) : INFINITY;
+        const Vec from = Vec::all(static_cast<float>(wanted)), to = Vec::all(end);
+        int64_t left = 0, k = 0;
+        for (; k + Vec::width <= count; k += Vec::width) {  // never writes beyond what is read
+            const Vec v = Vec::load(values + k);
+            const Vec at = (v - Vec::all(bracket.low)) * Vec::all(scale);
+            left += compress(v, bits((at >= from) & (to > at)), values + left);
+        }
+        for (; k < count; ++k) {
             const float v = values[k];
             values[left] = v;
             left += bucket(v) == wanted;

@@ -51,11 +51,16 @@ public:
             limit_ = limit;
             next_.store(0);
             failure_ = nullptr;
-            busy_.store(static_cast<int>(threads_.size()));
+            open_ = true;
             generation_.fetch_add(1);
         }
         wake_.notify_all();
         drain(0);
+        {
+            // A thread that has not come by now finds nothing to do: nobody waits until it wakes.
+            std::lock_guard<std::mutex> lock(mutex_);
+            open_ = false;
+        }
         // The others are at most one item behind; spinning is shorter than a sleep.
         for (int spin = 0; busy_.load(std::memory_order_acquire) != 0; ++spin)
             if (spin > 200) std::this_thread::yield();
@@ -89,8 +94,10 @@ private:
                 wake_.wait(lock, [&] { return generation_.load() != seen; });
                 seen = generation_.load();
                 if (stop_) return;
+                if (!open_ || worker >= limit_) continue;
+                busy_.fetch_add(1);
             }
-            if (worker < limit_) drain(worker);
+            drain(worker);
             busy_.fetch_sub(1, std::memory_order_release);
         }
     }
@@ -104,7 +111,7 @@ private:
     Task task_ = nullptr;
     void* context_ = nullptr;
     int items_ = 0, limit_ = 0;
-    bool stop_ = false;
+    bool open_ = false, stop_ = false;
 };
 
 int default_threads() {

@@ -116,7 +116,7 @@ void render(const View& view, QueryRequest& q) {
 
 }  // namespace
 
-const QueryKernels query_kernels = {pack_query, render, summarise_maps, picture};
+const QueryKernels query_kernels = {pack_query, render, summarise_maps, median, picture};
 
 }  // namespace SPLAT_ISA
 }  // namespace splat

@@ -2,6 +2,8 @@
 // What a certified query asks of the kernels beside preparing the view.
 #pragma once
 
+#include <cstddef>
+
 namespace splat {
 
 struct View;
@@ -68,6 +70,7 @@ struct QueryKernels {
     void (*pack)(const View&, const QueryGaussians&, float* values);
     void (*render)(const View&, QueryRequest&);
     void (*summarise)(MapsRequest&);
+    float (*median)(const float* values, std::size_t count);
     void (*picture)(const View&, const PictureRequest&);
 };
 

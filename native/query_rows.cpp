@@ -99,8 +99,12 @@ void pack_query_rows(const View& view, const QueryGaussians& q, float* rows) {
         for (int n = begin; n < end; n += group) {
             const uint32_t* drawn = view.drawn.data + n;
             const int count = std::min(group, end - n);
-            for (int k = n + fetched; k < std::min(n + fetched + group, end); ++k)
-                __builtin_prefetch(q.traits + view.drawn[k] * columns);
+            for (int k = n + fetched; k < std::min(n + fetched + group, end); ++k) {
+                const float* row = q.traits + view.drawn[k] * columns;
+                __builtin_prefetch(row);
+                __builtin_prefetch(row + columns - 1);  // most rows lie in two cache lines
+                __builtin_prefetch(q.means + 3 * view.drawn[k]);
+            }
             load_group(q, centre, drawn, count, g);
             Vec angle, field;
             look(g, q.field_bases, angle, field);

@@ -71,18 +71,14 @@ public:
         found_.resize((q.height + block_rows - 1) / block_rows);
     }
 
-    // Pixels spread evenly by the golden ratio.
     void sample() {
         parallel_for(query_maps, [&](int map, int) {
             float values[samples];
-            for (int k = 0; k < samples; ++k) {
-                const uint64_t p = (uint64_t(k) * 2654435769u & 0xffffffffu) * pixels() >> 32;
-                const float v = map == map_light
-                                    ? slope_at(q_, plane(map), int(p / q_.width), int(p % q_.width))
-                                    : plane(map)[p];
-                values[k] = std::isnan(v) ? 0.0f : v;
-            }
-            std::sort(values, values + samples);
+            sample_sorted(pixels(), samples, values, [&](uint64_t p) {
+                return map == map_light
+                           ? slope_at(q_, plane(map), int(p / q_.width), int(p % q_.width))
+                           : plane(map)[p];
+            });
             for (int list = map * levels; list < (map + 1) * levels; ++list)
                 brackets_[list] = bracket_of(values, samples, quantile(list));
         });

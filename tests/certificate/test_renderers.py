@@ -115,9 +115,9 @@ def test_boxes_contain_the_certified_ones_to_the_bit(seed, noise, slack, multipl
     apart = np.abs(moved.astype(np.float64) - center).max(axis=2)
     exact = [f * one.astype(np.float64) for f, one in zip(factors, (shape, other), strict=True)]
     (needed,) = Difference(exact[0], exact[1], apart).containing(np.array([multiplier]), margin)
-    there, here = (center, shape), (moved, other)
-    ours = Boxes.of_render(*map(torch.from_numpy, there), factors[0], multiplier)
-    theirs = Boxes.of_render(*map(torch.from_numpy, here), factors[1], needed, margin=margin)
+    shapes = [torch.from_numpy(one).mul for one in (shape, other)]
+    ours = Boxes.of_render(torch.from_numpy(center), shapes[0], factors[0], multiplier)
+    theirs = Boxes.of_render(torch.from_numpy(moved), shapes[1], factors[1], needed, margin=margin)
     assert (theirs.lower <= ours.lower).all() and (theirs.upper >= ours.upper).all()
 
 

@@ -13,11 +13,12 @@ from small_scene import TRAINING, rank, small_camera, small_scene, weights_of
 from discontinuities import near_discontinuity
 from splatcert import _native
 from splatcert.difficulty.descriptor import EPSILON0, FEATURE_NAMES, DescriptorError
+from splatcert.difficulty.factor import shrink
 from splatcert.field.fit import ResidualField
 from splatcert.field.fitted_scene import Query
 from splatcert.raster import native
 from splatcert.raster.native import NativeView
-from splatcert.raster.query_maps import Traits, summarise
+from splatcert.raster.query_maps import Traits, shrunk, summarise, widened
 from splatcert.raster.reference import ReferenceView
 from splatcert.raster.render import render
 from splatcert.raster.view import View
@@ -230,6 +231,35 @@ def test_a_misleading_sample_does_not_mislead():
     assert (maps[0] == 0.125).sum() > 900
     found = _native.summarise_maps(maps)
     assert [found[3 * plane + 1 : 3 * plane + 3] for plane in (0, 2, 3, 4)] == [[1.0, 1.0]] * 4
+
+
+@pytest.mark.parametrize("isa", native.available_isas())
+@pytest.mark.parametrize("kind", ["uniform", "ties", "constant", "skewed", "signed"])
+def test_the_native_median_is_torch_s(isa, kind, chosen_isa):
+    chosen_isa(isa)
+    for size in SIZES:
+        for plane in made_maps(kind, size):
+            assert _native.median(plane) == float(plane.median())
+
+
+def test_shares_hardly_shown_count_every_pixel():
+    opacity, _, seen, off, _ = maps = made_maps("uniform", (91, 190))
+    found = _native.shares_hardly_shown(maps, 0.5, 0.25, 0.75)
+    expected = [opacity < 0.5, seen < 0.25, off > 0.75]
+    assert found == [int(part.sum()) / part.numel() for part in expected]
+
+
+@pytest.mark.parametrize("size", [(1, 1), (1, 7), (91, 90), (129, 191)])
+def test_widths_are_those_of_array_operators_to_the_bit(size):
+    """Every step rounds by itself, and the mean is summed as NumPy sums it."""
+    generator = torch.Generator().manual_seed(3)
+    field, opacity = torch.rand((2, *size), generator=generator)
+    prior, times, plus, unit, weight = 0.2347, 0.75, 0.0123, 0.3141, 0.25
+    wide, mean = widened(field, opacity, prior, times, plus)
+    flat = field * times + plus
+    assert torch.equal(wide, (1 - opacity) * prior + flat)
+    assert mean == float(wide.numpy().mean(dtype=np.float64))
+    assert torch.equal(shrunk(wide, unit, weight, 1.7), shrink(wide, unit, weight) * 1.7)
 
 
 def test_deviation_of_a_distant_flat_scene_does_not_cancel():

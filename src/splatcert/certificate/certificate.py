@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -198,7 +198,7 @@ class Certificate(Plotted):
             flag = flag.beyond(scaled.remark)
         return Boxes.of_render(
             scaled.center,
-            scaled.shape(),
+            partial(scaled.shape, None),
             scaled.factor,
             self.threshold,
             flag,

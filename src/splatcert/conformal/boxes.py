@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
@@ -121,7 +122,7 @@ class Boxes(Plotted):
     def of_render(
         cls,
         center: Any,
-        shape: Any,
+        shape: Callable[[float], Any],
         factor: float,
         threshold: float,
         flag: Flag | None = None,
@@ -129,8 +130,11 @@ class Boxes(Plotted):
         *,
         margin: float = 0.0,
     ) -> Boxes:
-        """Float32 boxes of half-width q a b~ + margin around a render, rounded outwards."""
-        half_width = shape * (threshold * factor * _OUTWARD_FLOAT32)
+        """Float32 boxes of half-width q a b~ + margin around a render, rounded outwards.
+
+        `shape` returns b~ times a number.
+        """
+        half_width = shape(threshold * factor * _OUTWARD_FLOAT32)
         if margin:
             half_width = half_width + margin * _OUTWARD_FLOAT32
         return cls(center, half_width, factor, threshold, flag, descriptor, margin)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from splatcert.errors import InputError
 
@@ -60,13 +60,18 @@ def shrink(values: Values, unit: Any, weight: Fraction | float) -> Values:
     With one unit for a whole scene this also normalises other methods' maps
     (eq:baseline-normalization), and keeps their differences between views.
     """
+    kept, numbers = shrinkage(unit, weight), cast("Any", values)
+    shrunk = numbers / unit
+    shrunk *= kept  # in place: a map of a large picture costs more to store than to compute
+    shrunk += 1 - kept
+    return shrunk
+
+
+def shrinkage(unit: Any, weight: Fraction | float) -> float:
+    """The weight of a shrinkage as a number; refuses one that means nothing."""
     kept = float(weight)
     if not 0 <= kept <= 1:
         raise ScaleError(f"a shrinkage must lie in [0, 1], got {weight}")
     if not 0 < unit < math.inf:
         raise ScaleError(f"the unit of a scale must be positive and finite, got {unit}")
-    numbers: Any = values
-    shrunk = numbers / unit
-    shrunk *= kept  # in place: a map of a large picture costs more to store than to compute
-    shrunk += 1 - kept
-    return shrunk
+    return kept

@@ -16,10 +16,9 @@ from torch import Tensor
 from splatcert.camera import Camera
 from splatcert.certificate.content.record import Holes
 from splatcert.difficulty.descriptor import EPSILON0, CameraGeometry, DescriptorError, assemble
-from splatcert.difficulty.factor import shrink
 from splatcert.field.fit import ResidualField
 from splatcert.field.support import Support
-from splatcert.raster.query_maps import QueryMaps, Traits
+from splatcert.raster.query_maps import QueryMaps, Traits, shrunk, widened
 from splatcert.raster.render import Backend, open_view
 from splatcert.raster.view import View
 from splatcert.splats.gaussians import Splats
@@ -44,12 +43,12 @@ class Query:
     remark: str = ""
     """Why this camera lies outside what its scale was made for; empty if it does not."""
 
-    def shape(self, lambda_b: Fraction | float) -> Tensor:
-        """b~ = (1 - lambda_b) + lambda_b * b / mean(b), [H, W] (eq:shrinkage).
+    def shape(self, lambda_b: Fraction | float, times: float = 1.0) -> Tensor:
+        """b~ = (1 - lambda_b) + lambda_b * b / mean(b) (eq:shrinkage), times a number, [H, W].
 
         The same as `factor.shape`, with the mean already known.
         """
-        return shrink(self.field, self.field_mean, lambda_b)
+        return shrunk(self.field, self.field_mean, lambda_b, times)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,10 +116,3 @@ class FittedScene:
             direction=support.direction,
             coefficients=self.field.coefficients,
         )
-
-
-def widened(field: Tensor, opacity: Tensor, prior: float) -> tuple[Tensor, float]:
-    """A map that is wide where the model shows nothing, b + (1 - alpha) prior, and its mean."""
-    wide = (1 - opacity).mul_(prior).add_(field)
-    # By NumPy: torch would sum in an order that depends on the number of threads.
-    return wide, float(wide.cpu().numpy().mean(dtype=np.float64))

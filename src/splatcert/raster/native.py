@@ -78,39 +78,18 @@ def prepare(
     what = f"a view of {camera.width} x {camera.height} pixels"
     pixels = BYTES_PER_PIXEL * camera.width * camera.height
     require_memory(pixels, what)
+    room = (memory_limit() - pixels) // BYTES_PER_ENTRY
+    means, quats = plain_floats(means), plain_floats(quats)
+    widths, opacities = plain_floats(log_scales), plain_floats(logit_opacities)
+    pose = camera.world_to_camera.copy()  # the binding takes no read-only array
+    grid = camera.fx, camera.fy, camera.cx, camera.cy, camera.width, camera.height
     try:
-        return _prepared(
-            (means, quats, log_scales, logit_opacities),
-            camera,
-            antialiased,
-            (memory_limit() - pixels) // BYTES_PER_ENTRY,
-        )
+        return _native.PreparedView(means, quats, widths, opacities, pose, *grid, antialiased, room)
     except _native.TooManyEntries as error:
         entries = int(str(error))
         why = f", because {len(means):,} Gaussians are in up to {entries:,} tiles, counted together"
         require_memory(pixels + BYTES_PER_ENTRY * entries, what, why)
         raise
-
-
-def _prepared(
-    geometry: tuple[Tensor, ...], camera: Camera, antialiased: bool, entry_limit: int
-) -> _native.PreparedView:
-    means, quats, log_scales, logit_opacities = geometry
-    return _native.PreparedView(
-        plain_floats(means),
-        plain_floats(quats),
-        plain_floats(log_scales),
-        plain_floats(logit_opacities),
-        camera.world_to_camera.copy(),  # the binding takes no read-only array
-        camera.fx,
-        camera.fy,
-        camera.cx,
-        camera.cy,
-        camera.width,
-        camera.height,
-        antialiased,
-        entry_limit,
-    )
 
 
 class NativeView(View):
@@ -161,7 +140,7 @@ class NativeView(View):
         if tracked(splats.means, splats.sh):
             return native_autograd.colours(self._prepared, splats, splats.sh_degree)
         colours = _native.empty([len(splats), 3])
-        self._prepared.shade(self._means, self._sh, splats.sh_degree, colours)
+        self._prepared.shade(*self._seen[1:], splats.sh_degree, colours)
         return colours
 
     def depths(self) -> Tensor:
@@ -209,7 +188,7 @@ class NativeView(View):
         """The table that a query composites, [N, 10]; zero where a Gaussian is not drawn."""
         values = _native.empty([len(self.splats), len(CHANNELS)])
         table = plain_floats(traits.table)
-        _native.pack_query(self._prepared, self._means, self._sh, table, values)
+        _native.pack_query(*self._seen, table, values)
         return values
 
     def picture(self, background: Rgb) -> tuple[Tensor, Tensor, Tensor]:
@@ -218,7 +197,7 @@ class NativeView(View):
             return super().picture(background)
         size = [self.camera.height, self.camera.width]
         rgb, alpha, depth = _native.empty([*size, 3]), _native.empty(size), _native.empty(size)
-        _native.render_picture(self._prepared, self._means, self._sh, background, rgb, alpha, depth)
+        _native.render_picture(*self._seen, background, rgb, alpha, depth)
         return rgb, alpha, depth
 
     def query(self, traits: Traits, background: Rgb, floor: float) -> QueryMaps:
@@ -227,38 +206,17 @@ class NativeView(View):
         center, field = _native.empty([height, width, 3]), _native.empty([height, width])
         maps = _native.empty([len(MAPS), height, width])
         depth = _native.empty([height, width])
-        moments = _native.render_query(
-            self._prepared,
-            self._means,
-            self._sh,
-            plain_floats(traits.table),
-            background,
-            floor,
-            center,
-            field,
-            maps,
-            depth,
-        )
+        table, images = plain_floats(traits.table), (center, field, maps, depth)
+        moments = _native.render_query(*self._seen, table, background, floor, *images)
         return QueryMaps(center, field, maps, depth, moments, _native.summarise_maps(maps))
 
     def survey(self, photo: Tensor, mask: Tensor | None, background: Rgb, sums: NormalSums) -> None:
         """Render, compare and add this view's share, with one evaluation of the weights."""
         with torch.no_grad():
             colours = self.colours()
-        _native.survey(
-            self._prepared,
-            self._means,
-            colours,
-            plain_floats(photo),
-            background,
-            _bytes(mask),
-            sums.support,
-            sums.moments,
-            sums.blocks,
-            sums.squares,
-            sums.energy,
-            sums.histogram,
-        )
+        seen = plain_floats(photo), background, _bytes(mask)
+        shares = sums.support, sums.moments, sums.blocks, sums.squares, sums.energy, sums.histogram
+        _native.survey(self._prepared, self._means, colours, *seen, *shares)
 
     @property
     def _geometry(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -270,8 +228,8 @@ class NativeView(View):
         return plain_floats(self.splats.means)
 
     @property
-    def _sh(self) -> Tensor:
-        return plain_floats(self.splats.sh)
+    def _seen(self) -> tuple[_native.PreparedView, Tensor, Tensor]:
+        return self._prepared, self._means, plain_floats(self.splats.sh)
 
 
 def _bytes(mask: Tensor | None) -> Tensor | None:

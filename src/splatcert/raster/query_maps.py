@@ -3,7 +3,7 @@
 
 Colour and seven auxiliary scalars are composited together. Channels share their weights and
 are summed independently, so packing them changes no bit of any (sec. Rendering cost). Native
-kernels compute the same on the `cpu` back end.
+kernels compute the same on the `cpu` back end, and the widths that follow on every one.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from splatcert import _native
 from splatcert.camera import Camera
 from splatcert.conformal.ranks import ceil_rank, order_statistics
+from splatcert.difficulty.factor import shrinkage
+from splatcert.raster.native_autograd import plain_floats
 from splatcert.splats.harmonics import directions
 
 CHANNELS = (
@@ -84,9 +87,8 @@ class QueryMaps:
 
     def hardly_shown(self, alpha: float, exposure: float, angle: float) -> NDArray[np.float64]:
         """Shares of pixels below an opacity, below a log exposure, beyond an angle, [3]."""
-        opacity, _, seen, off, _ = self.maps.cpu().numpy()
-        beyond = (opacity < alpha, seen < exposure, off > angle)
-        return np.array([np.count_nonzero(part) / part.size for part in beyond])
+        maps = plain_floats(self.maps)
+        return np.array(_native.shares_hardly_shown(maps, alpha, exposure, angle))
 
 
 def support_angle(direction: Tensor, means: Tensor, camera: Camera) -> Tensor:
@@ -142,3 +144,23 @@ def mean_and_percentiles(values: Tensor) -> tuple[float, float, float]:
     flat = values.detach().cpu().numpy().ravel()
     low, middle = order_statistics(flat, [ceil_rank(flat.size, level) for level in PERCENTILES])
     return float(flat.mean()), float(low), float(middle)
+
+
+def widened(
+    field: Tensor, opacity: Tensor, prior: float, times: float = 1.0, plus: float = 0.0
+) -> tuple[Tensor, float]:
+    """A map, times a number and plus one, that is wide where the model shows nothing; its mean.
+
+    b + (1 - alpha) prior, in one sweep by the kernels' threads, as is `shrunk`: torch's threads
+    would go on spinning on the cores that the next view needs.
+    """
+    wide = _native.empty(list(field.shape))
+    mean = _native.widen(plain_floats(field), plain_floats(opacity), times, plus, prior, wide)
+    return wide.to(field), mean
+
+
+def shrunk(field: Tensor, unit: float, weight: Fraction | float, times: float = 1.0) -> Tensor:
+    """`shrink` of a map, times a number, in one sweep."""
+    kept, out = shrinkage(unit, weight), _native.empty(list(field.shape))
+    _native.shrink(plain_floats(field), unit, kept, 1 - kept, times, out)
+    return out.to(field)

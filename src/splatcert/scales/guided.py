@@ -20,12 +20,12 @@ from splatcert.camera import Camera
 from splatcert.certificate.content.record import Center, Holes, ScaleRecord
 from splatcert.difficulty.guided.guide import Guide, shipped_guide
 from splatcert.difficulty.guided.rule import GuidedRule
-from splatcert.field.fitted_scene import FittedScene, Query, widened
+from splatcert.field.fitted_scene import FittedScene, Query
 from splatcert.progress import Progress, quiet
 from splatcert.raster.gpu.query import DeviceMaps
-from splatcert.raster.query_maps import QueryMaps
+from splatcert.raster.query_maps import QueryMaps, widened
 from splatcert.raster.render import Backend
-from splatcert.scales.guided_features import flattened, guided_map
+from splatcert.scales.guided_features import flattened, flattening, guided_map
 from splatcert.scales.scale import Array, Photos, Rule, Scale, Seen
 from splatcert.witnesses.album import Album, render_maps
 from splatcert.witnesses.maps import GuidedMap
@@ -64,8 +64,9 @@ class GuidedScale(Scale):
         if self.album is None:
             raise TypeError("a guided scale must be prepared with its photographs first")
         maps = render_maps(scene, camera, backend)
-        query = scene.described(camera, maps, self.holes)
-        return self.judged(query, maps, self.made(camera, maps), scene.field.prior)
+        found = self.made(camera, maps)
+        query = scene.described(camera, maps, "paper" if found.told else self.holes)
+        return self.judged(query, maps, found, scene.field.prior)
 
     def made(self, camera: Camera, maps: QueryMaps) -> GuidedMap:
         """The scale that the nearest photographs and the field make of a rendered camera."""
@@ -81,10 +82,11 @@ class GuidedScale(Scale):
         """
         if not found.told:
             return replace(query, remark=NO_WITNESS)
-        values, mean = flattened(found.scale, found.mean).to(maps.field), found.mean
         if self.holes == "wide":
-            values, mean = widened(values, maps.opacity, prior)
-        query = replace(query, field=values, field_mean=mean)
+            values, mean = widened(found.scale, maps.opacity, prior, *flattening(found.mean))
+        else:
+            values, mean = flattened(found.scale, found.mean), found.mean
+        query = replace(query, field=values.to(maps.field), field_mean=mean)
         if self.center == "corrected" and found.correction is not None:
             return replace(query, center=corrected(maps.center, found.correction))
         return query

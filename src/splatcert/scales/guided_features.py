@@ -56,7 +56,13 @@ def trust(found: WitnessMaps, guide: Guide) -> Tensor:
 
 def flattened(scale: Tensor, mean: float) -> Tensor:
     """The scale with a share of its mean at every pixel."""
-    return (scale * (1 - FLATTEST)).add_(FLATTEST * mean)
+    times, plus = flattening(mean)
+    return (scale * times).add_(plus)
+
+
+def flattening(mean: float) -> tuple[float, float]:
+    """What a scale of this mean is multiplied by, and what is added."""
+    return 1 - FLATTEST, FLATTEST * mean
 
 
 def planes(field: Tensor, found: WitnessMaps) -> Iterator[Tensor]:

@@ -61,9 +61,9 @@ class ScaledView(Query):
         known = {entry.name: getattr(query, entry.name) for entry in fields(Query)}
         return cls(**known, factor=factor, lambda_b=lambda_b)
 
-    def shape(self, lambda_b: Fraction | float | None = None) -> Tensor:
-        """b~ (eq:shrinkage) at the given shrinkage, [H, W]. Default: the scale's own."""
-        return super().shape(self.lambda_b if lambda_b is None else lambda_b)
+    def shape(self, lambda_b: Fraction | float | None = None, times: float = 1.0) -> Tensor:
+        """b~ (eq:shrinkage) times a number, [H, W]. Default: at the scale's own shrinkage."""
+        return super().shape(self.lambda_b if lambda_b is None else lambda_b, times)
 
     def scale(self) -> NDArray[np.float64]:
         """S = a b~ (eq:scale), float64 [H, W]."""

@@ -45,8 +45,8 @@ class TrainingPoses:
 
     def nearest(self, camera: Camera, *, without: int | None = None) -> Nearest:
         """The nearest training camera; `without` leaves one out, for a training camera itself."""
-        kept = np.arange(len(self._centres)) != without
-        if not kept.any():
+        kept = slice(None) if without is None else np.arange(len(self._centres)) != without
+        if not len(self._centres[kept]):
             return Nearest(0.0, 0.0, 0.0, 0.0, 0.0)
         away = np.linalg.norm(self._centres[kept] - camera.centre, axis=1) / self.extent
         angles = _angles(camera.world_to_camera[:3, :3], self._rotations[kept])

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from splatcert import _native
 from splatcert.camera import Camera
 from splatcert.difficulty.descriptor import EPSILON0
 from splatcert.difficulty.guided.guide import Guide
@@ -20,6 +21,7 @@ from splatcert.raster.gpu.device import Buffer, Device
 from splatcert.raster.gpu.model import Uploaded
 from splatcert.raster.gpu.query import DeviceMaps
 from splatcert.raster.gpu.witnesses import upload_photos
+from splatcert.raster.native_autograd import plain_floats
 from splatcert.raster.query_maps import QueryMaps
 from splatcert.raster.render import Backend, open_view, render
 from splatcert.scene.roles import TrainingView, require_labels
@@ -69,7 +71,7 @@ class Album:
 
         The photographs are uploaded when the first picture on a device is asked about.
         """
-        places = self.nearest(camera, float(maps.depth.median()))
+        places = self.nearest(camera, _native.median(plain_floats(maps.depth)))
         asked = [self.witnesses[k] for k in places]
         if not isinstance(maps, DeviceMaps):
             return ask(camera, maps.center, maps.depth, asked)
@@ -80,7 +82,7 @@ class Album:
         self, camera: Camera, found: QueryMaps, guide: Guide, *, correct: bool = False
     ) -> GuidedMap:
         """The scale that the nearest photographs and the field make of a rendered camera."""
-        near = self.nearest(camera, float(found.depth.median()))
+        near = self.nearest(camera, _native.median(plain_floats(found.depth)))
         return ask_scale(camera, found, [self.witnesses[k] for k in near], guide, correct=correct)
 
     def nearest(self, camera: Camera, depth: float) -> list[int]:
