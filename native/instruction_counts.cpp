@@ -104,6 +104,8 @@ __attribute__((noinline)) void count_witnesses(const Kernels& k, const std::vect
     const GuideRequest guide = {out.data() + 3 * pixels,
                                 {0.1f, 0.1f, 0.1f, 0.1f, 0.1f, 0.1f, 0.1f, 0.1f, 0.1f, 0.1f, 0.1f},
                                 0.0f,
+                                0.0f,
+                                {},
                                 scale.data(),
                                 sums,
                                 told};
