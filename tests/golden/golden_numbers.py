@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
 import sys
 from collections.abc import Iterator
@@ -45,6 +46,7 @@ def environment() -> dict[str, str]:
     """What may move a last bit: the same bits are asked for only where all of it agrees.
 
     Torch's libraries choose kernels by the maker of the processor, so `reference` depends on it.
+    NumPy's OpenBLAS chooses by the processor too, unless it is told which kernels to use.
     """
     return {
         "machine": platform.machine(),
@@ -52,6 +54,7 @@ def environment() -> dict[str, str]:
         "torch": torch.__version__,
         "numpy": np.__version__,
         "vector units": torch.backends.cpu.get_cpu_capability(),
+        "blas": os.environ.get("OPENBLAS_CORETYPE", ""),
     }
 
 
