@@ -47,5 +47,6 @@ class Limits:
 
     def allowed(self, table: GaussianTable) -> torch.Tensor:
         """Which Gaussians are outside the free space around cameras, bool [N]."""
-        distance, nearest = self.cameras.query(table.values["means"].numpy())
-        return torch.from_numpy(distance >= self.free[nearest])
+        places, farthest = table.values["means"].numpy(), self.free.max()
+        distance, nearest = self.cameras.query(places, distance_upper_bound=farthest)
+        return torch.from_numpy(distance >= np.append(self.free, 0.0)[nearest])
