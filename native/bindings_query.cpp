@@ -136,11 +136,12 @@ float median(const Values& values) {
 }
 
 double widen_map(const Values& values, const Values& opacity, float times, float plus, float prior,
-                 const Out& out) {
+                 bool squared, const Out& out) {
     expect_size("opacity", opacity.size(), values.size());
     expect_size("out", out.size(), values.size());
     nb::gil_scoped_release release;
-    return widen({values.data(), opacity.data(), times, plus, prior, out.data(), values.size()});
+    return widen({values.data(), opacity.data(), times, plus, prior, squared, out.data(),
+                  values.size()});
 }
 
 void shrink_map(const Values& values, float unit, float kept, float rest, float times,
@@ -165,7 +166,7 @@ void bind_query(nb::module_& m) {
           nb::arg("exposure"), nb::arg("angle"));
     m.def("median", &median, nb::arg("values"));
     m.def("widen", &widen_map, nb::arg("values"), nb::arg("opacity"), nb::arg("times"),
-          nb::arg("plus"), nb::arg("prior"), nb::arg("out"));
+          nb::arg("plus"), nb::arg("prior"), nb::arg("squared"), nb::arg("out"));
     m.def("shrink", &shrink_map, nb::arg("values"), nb::arg("unit"), nb::arg("kept"),
           nb::arg("rest"), nb::arg("times"), nb::arg("out"));
 }

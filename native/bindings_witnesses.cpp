@@ -86,14 +86,23 @@ std::pair<double, uint64_t> guided_scale(const F2& depth, const F3& picture,
     expect(field, "field", {height, width});
     expect(scale, "scale", {height, width});
     if (correction) expect(*correction, "correction", {3, height, width});
-    if (guide.size() != guide_numbers) throw std::invalid_argument("a guide has sixteen numbers");
+    if (guide.size() < guide_numbers || (guide.size() - guide_numbers) % unit_numbers ||
+        guide.size() > guide_numbers + most_units * unit_numbers)
+        throw std::invalid_argument("a guide has 16 numbers, and 13 more for each of its units");
     std::vector<double> sums(height);
     std::vector<uint32_t> told(height);
     const float* rest = guide.data() + guide_weights;
     GuideRequest made = {
         field.data(), {},          rest[0],    rest[1], {rest[2], rest[3], rest[4]},
-        scale.data(), sums.data(), told.data()};
+        scale.data(), sums.data(), told.data(), 0,       {}};
     std::copy_n(guide.data(), guide_weights, made.weights);
+    made.unit_count = static_cast<int>((guide.size() - guide_numbers) / unit_numbers);
+    for (int k = 0; k < made.unit_count; ++k) {
+        const float* numbers = guide.data() + guide_numbers + k * unit_numbers;
+        std::copy_n(numbers, guide_weights, made.units[k].weights);
+        made.units[k].bias = numbers[guide_weights];
+        made.units[k].share = numbers[guide_weights + 1];
+    }
     request.correction = correction ? correction->data() : nullptr;
     request.guide = &made;
     {

@@ -50,8 +50,10 @@ double widen(const WidenRequest& q) {
     for_blocks(q.count, [&](int index, std::size_t begin, std::size_t count) {
         const float *values = q.values + begin, *opacity = q.opacity + begin;
         float* out = q.out + begin;
-        for (std::size_t k = 0; k < count; ++k)
-            out[k] = (1.0f - opacity[k]) * q.prior + (values[k] * q.times + q.plus);
+        for (std::size_t k = 0; k < count; ++k) {
+            const float hole = 1.0f - opacity[k];
+            out[k] = (q.squared ? hole * hole : hole) * q.prior + (values[k] * q.times + q.plus);
+        }
         sums[index] = pairwise_sum(out, count);
     });
     double total = 0;

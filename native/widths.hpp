@@ -6,11 +6,12 @@
 
 namespace splat {
 
-// out = (values times + plus) + (1 - opacity) prior: wide where the model shows nothing. Returns
-// the mean.
+// out = (values times + plus) + h prior, wide where the model shows nothing: h is 1 - opacity, or
+// its square. Returns the mean.
 struct WidenRequest {
     const float *values, *opacity;
     float times, plus, prior;
+    bool squared;
     float* out;
     std::size_t count;
 };

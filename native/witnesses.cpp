@@ -200,30 +200,58 @@ constexpr float far_away = 1.0f;    // distance of a witness where there is none
 constexpr float asked = 8.0f;       // witnesses that a count of one means
 constexpr float most_log2 = 30 * static_cast<float>(log2_e);
 
-// The scale of pixels from their maps. Where there is no witness, the field stands for what one
-// would say.
+// The features of some pixels, which the guide's weights multiply. Where there is no witness, the
+// field stands for what one would say.
+struct Features {
+    static constexpr int logs = 9;
+    Vec log[logs];  // to the base 2: eight maps, and the distance
+    Vec count;
+    Mask silent;
+
+    Features(Vec field, const float* maps) {
+        const auto map = [&](int k) { return Vec::load(maps + k * lanes); };
+        count = map(witness_count);
+        silent = Vec::all(0.0f) >= count;
+        const Vec drift[3] = {map(witness_drift), map(witness_drift + 1), map(witness_drift + 2)};
+        const Vec instead = keep(field, silent);
+        const Vec said[logs] = {field,
+                                map(witness_residual) + instead,
+                                map(witness_clash) + instead,
+                                map(witness_least_clash) + instead,
+                                map(witness_bias) + instead,
+                                map(witness_spread) + instead,
+                                largest_of(drift) + instead,
+                                map(witness_scatter) + instead,
+                                map(witness_distance) + keep(Vec::all(far_away), silent)};
+        for (int k = 0; k < logs; ++k) log[k] = log2(max(said[k], Vec::all(least_log)));
+    }
+
+    // (weights . features + shift) times a factor and log2(e).
+    Vec weighed(const float* weights, float shift, float factor) const {
+        const float plain = factor * static_cast<float>(log2_e);
+        Vec total = fma(count, Vec::all(weights[8] * plain / asked), Vec::all(shift * plain));
+        total = total + keep(Vec::all(weights[10] * plain), silent);
+        for (int k = 0; k < 8; ++k) total = fma(log[k], Vec::all(weights[k] * factor), total);
+        return fma(log[8], Vec::all(weights[9] * factor), total);
+    }
+};
+
+inline Vec bounded(Vec log2_value) {
+    return min(max(log2_value, Vec::all(-most_log2)), Vec::all(most_log2));
+}
+
+// The scale of pixels (eq:guided).
 Vec scale_of(const GuideRequest& q, Vec field, const float* maps) {
-    const auto map = [&](int k) { return Vec::load(maps + k * lanes); };
-    const Vec least = Vec::all(least_log), none = Vec::all(0.0f);
-    const Mask silent = none >= map(witness_count);
-    const Vec drift[3] = {map(witness_drift), map(witness_drift + 1), map(witness_drift + 2)};
-    const Vec instead = keep(field, silent);
-    const Vec said[8] = {field,
-                         map(witness_residual) + instead,
-                         map(witness_clash) + instead,
-                         map(witness_least_clash) + instead,
-                         map(witness_bias) + instead,
-                         map(witness_spread) + instead,
-                         largest_of(drift) + instead,
-                         map(witness_scatter) + instead};
-    Vec plain = fma(map(witness_count), Vec::all(q.weights[8] / asked), Vec::all(q.intercept));
-    plain = plain + keep(Vec::all(q.weights[10]), silent);
-    Vec total = plain * Vec::all(static_cast<float>(log2_e));
-    for (int k = 0; k < 8; ++k)
-        total = fma(log2(max(said[k], least)), Vec::all(q.weights[k]), total);
-    const Vec distance = map(witness_distance) + keep(Vec::all(far_away), silent);
-    total = fma(log2(max(distance, least)), Vec::all(q.weights[9]), total);
-    return exp2(min(max(total, Vec::all(-most_log2)), Vec::all(most_log2))) + Vec::all(q.floor);
+    const Features features(field, maps);
+    const Vec one = Vec::all(1.0f), two = Vec::all(2.0f);
+    Vec total = features.weighed(q.weights, q.intercept, 1.0f);
+    for (int k = 0; k < q.unit_count; ++k) {
+        const GuideUnit& unit = q.units[k];
+        const Vec doubled = bounded(features.weighed(unit.weights, unit.bias, 2.0f));
+        const Vec tangent = one - two / (one + exp2(doubled));  // tanh, hyperbolic
+        total = fma(tangent, Vec::all(unit.share * static_cast<float>(log2_e)), total);
+    }
+    return exp2(bounded(total)) + Vec::all(q.floor);
 }
 
 // The share of the mean residual that corrects the picture, in place of those three maps.
@@ -233,8 +261,7 @@ void write_correction(const GuideRequest& q, float* maps) {
     Vec odds = fma(count, Vec::all(q.gate[0] / asked), Vec::all(q.gate[2]));
     odds = odds * Vec::all(static_cast<float>(log2_e));
     odds = fma(log2(distance), Vec::all(q.gate[1]), odds);
-    odds = min(max(odds, Vec::all(-most_log2)), Vec::all(most_log2));
-    const Vec one = Vec::all(1.0f), trust = one / (one + exp2(Vec::all(0.0f) - odds));
+    const Vec one = Vec::all(1.0f), trust = one / (one + exp2(Vec::all(0.0f) - bounded(odds)));
     for (int c = 0; c < 3; ++c) {
         float* drift = maps + (witness_drift + c) * lanes;
         (Vec::load(drift) * trust).store(drift);

@@ -44,7 +44,13 @@ enum WitnessMap {
 };
 
 // Makes the scale of every pixel from these maps and the residual field.
-constexpr int guide_weights = 11, guide_numbers = guide_weights + 5;
+constexpr int guide_weights = 11, guide_numbers = guide_weights + 5, most_units = 32;
+
+// A unit of the guide's network adds share tanh(weights . features + bias) to the exponent.
+struct GuideUnit {
+    float weights[guide_weights], bias, share;
+};
+constexpr int unit_numbers = guide_weights + 2;
 
 struct GuideRequest {
     const float* field;            // [H, W]
@@ -54,6 +60,8 @@ struct GuideRequest {
     float* scale;    // [H, W]
     double* sums;    // [H], of the rows of the scale
     uint32_t* told;  // [H], pixels of each row that have a witness
+    int unit_count;
+    GuideUnit units[most_units];
 };
 
 struct WitnessRequest {

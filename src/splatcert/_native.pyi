@@ -88,7 +88,13 @@ def shares_hardly_shown(
 ) -> list[float]: ...
 def median(values: Tensor) -> float: ...
 def widen(
-    values: Tensor, opacity: Tensor, times: float, plus: float, prior: float, out: Tensor
+    values: Tensor,
+    opacity: Tensor,
+    times: float,
+    plus: float,
+    prior: float,
+    squared: bool,
+    out: Tensor,
 ) -> float: ...
 def shrink(
     values: Tensor, unit: float, kept: float, rest: float, times: float, out: Tensor

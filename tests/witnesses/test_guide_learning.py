@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -12,6 +15,7 @@ from splatcert.difficulty.guided.guide import FEATURES
 from splatcert.scales.guide_learning import (
     GATED,
     POWERS,
+    UNITS,
     fit_gate,
     fit_guide,
     fit_scale,
@@ -20,9 +24,10 @@ from splatcert.scales.guide_learning import (
     measure,
 )
 from splatcert.scales.guide_sources import GuideSource, GuideViews
+from splatcert.scales.guided_features import raw_scale
 
 VIEWS, PIXELS = 12, 400
-CLASH, COUNT = FEATURES.index("clash"), FEATURES.index("count")
+CLASH, COUNT, SPREAD = (FEATURES.index(name) for name in ("clash", "count", "spread"))
 CAMERA = Camera(world_to_camera=np.eye(4), fx=50.0, fy=50.0, cx=25.0, cy=15.0, width=50, height=30)
 
 
@@ -38,7 +43,7 @@ def made_views(seed: int, *, drift_is_right: bool = True) -> GuideViews:
     known = (maps[..., COUNT] > 0.5)[..., None] & torch.tensor(drift_is_right)
     drift = torch.where(known, difference, noise)
     means = 0.05 * maps[..., CLASH].exp().mean(1).double().numpy()
-    return GuideViews((CAMERA,) * VIEWS, maps, difference, drift, means)
+    return GuideViews((CAMERA,) * VIEWS, maps, difference, drift, 0 * maps[..., 0], means)
 
 
 @pytest.fixture(scope="module")
@@ -47,10 +52,42 @@ def sources() -> list[GuideSource]:
 
 
 def test_the_scale_follows_the_map_that_predicts_errors(sources):
-    weights, intercept, floor = fit_scale([source.views for source in sources])
-    assert weights[CLASH] == pytest.approx(0.7, abs=0.1)
-    assert np.abs(np.delete(weights, CLASH)).max() < 0.1
-    assert floor < intercept
+    guide = fit_scale([source.views for source in sources])
+    maps = torch.zeros(2 * len(FEATURES), len(FEATURES))
+    maps[0::2], maps[1::2] = -torch.eye(len(FEATURES)), torch.eye(len(FEATURES))
+    logs = raw_scale(maps, guide).log().reshape(-1, 2)
+    slopes = ((logs[:, 1] - logs[:, 0]) / 2).numpy()
+    assert slopes[CLASH] == pytest.approx(0.7, abs=0.15)
+    assert np.abs(np.delete(slopes, CLASH)).max() < 0.15
+    assert guide.floor < math.exp(guide.intercept)
+
+
+def test_units_learn_what_no_weight_can_say(sources):
+    """Errors that are large where a map departs from its middle, to either side."""
+    views = [source.views for source in sources]
+    bent = [
+        replace(
+            one,
+            difference=torch.sign(one.difference)
+            * 0.02
+            * torch.exp(1.5 * one.maps[..., SPREAD].abs())[..., None]
+            * torch.rand(one.difference.shape, generator=torch.Generator().manual_seed(1)),
+        )
+        for one in views
+    ]
+    guide = fit_scale(bent)
+    maps = torch.zeros(3, len(FEATURES))
+    maps[:, SPREAD] = torch.tensor([-2.0, 0.0, 2.0])
+    left, middle, right = raw_scale(maps, guide).tolist()
+    assert left > 3 * middle and right > 3 * middle and len(guide.units) == UNITS
+
+
+def test_a_hole_is_measured_as_it_is_certified(sources):
+    views = replace(sources[0].views, hole=torch.full(sources[0].views.hole.shape, 0.25))
+    guide = fit_guide(sources)
+    needed, means = measure(views, guide)
+    plain = measure(sources[0].views, guide)
+    assert np.allclose(means, plain[1] + 0.25) and (needed < plain[0]).mean() != 1.0
 
 
 def test_the_gate_trusts_witnesses_where_they_are_right(sources):

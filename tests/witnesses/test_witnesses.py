@@ -10,7 +10,7 @@ import torch
 
 from splatcert import _native
 from splatcert.camera import Camera
-from splatcert.difficulty.guided.guide import Guide
+from splatcert.difficulty.guided.guide import Guide, Unit
 from splatcert.raster.gpu.device import DeviceMemoryError, Traffic, open_device
 from splatcert.raster.gpu.query import PLANES, DeviceMaps
 from splatcert.raster.gpu.witnesses import upload_photos
@@ -156,7 +156,17 @@ def rendered(picture: torch.Tensor, depth: torch.Tensor) -> QueryMaps:
 def made_guide() -> Guide:
     weights = (0.3, 0.2, 0.25, -0.1, 0.15, 0.05, -0.2, 0.1, 0.4, 0.3, -0.2)
     gate = (4.0, -1.0, -3.0)
-    return Guide(weights=weights, intercept=-0.5, floor=0.01, power=1.0, gate=gate, beta="1/10")
+    bent = Unit(weights=tuple(reversed(weights)), bias=0.4, share=0.7)
+    steep = Unit(weights=tuple(8 * w for w in weights), bias=-1.0, share=-1.2)
+    return Guide(
+        weights=weights,
+        units=(bent, steep),
+        intercept=-0.5,
+        floor=0.01,
+        power=1.0,
+        gate=gate,
+        beta="1/10",
+    )
 
 
 @pytest.mark.parametrize("isa", _native.available_isas())

@@ -147,15 +147,22 @@ def mean_and_percentiles(values: Tensor) -> tuple[float, float, float]:
 
 
 def widened(
-    field: Tensor, opacity: Tensor, prior: float, times: float = 1.0, plus: float = 0.0
+    field: Tensor,
+    opacity: Tensor,
+    prior: float,
+    times: float = 1.0,
+    plus: float = 0.0,
+    *,
+    squared: bool = False,
 ) -> tuple[Tensor, float]:
     """A map, times a number and plus one, that is wide where the model shows nothing; its mean.
 
-    b + (1 - alpha) prior, in one sweep by the kernels' threads, as is `shrunk`: torch's threads
-    would go on spinning on the cores that the next view needs.
+    b + (1 - alpha) prior, or b + (1 - alpha)^2 prior, in one sweep by the kernels' threads, as is
+    `shrunk`: torch's threads would go on spinning on the cores that the next view needs.
     """
     wide = _native.empty(list(field.shape))
-    mean = _native.widen(plain_floats(field), plain_floats(opacity), times, plus, prior, wide)
+    maps = plain_floats(field), plain_floats(opacity)
+    mean = _native.widen(*maps, times, plus, prior, squared, wide)
     return wide.to(field), mean
 
 

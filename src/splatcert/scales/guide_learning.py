@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a guide is learned: weights of the maps by the width of boxes, then a gate and a power.
+"""How a guide is learned: a small network by the width of boxes, then a gate and a power.
 
 A view's width is the mean scale times the level that covers 90% of its pixels. A part of the loss
 is its logarithm; the rest keeps coverage even between narrow and wide boxes, since the narrowest
@@ -26,12 +26,12 @@ from torch.optim.lr_scheduler import OneCycleLR
 from splatcert import __version__
 from splatcert.conformal.calibrate import view_score
 from splatcert.conformal.splits import calibration_size, draw_splits, estimate, saving
-from splatcert.difficulty.guided.guide import FEATURES, Guide
+from splatcert.difficulty.guided.guide import FEATURES, Guide, Unit
 from splatcert.difficulty.guided.rule import GuidedRule
 from splatcert.difficulty.sources import ALPHA
 from splatcert.raster.abreast import one_torch_thread
 from splatcert.scales.guide_sources import GuideSource, GuideViews
-from splatcert.scales.guided_features import scale_map
+from splatcert.scales.guided_features import flattened, raw_scale
 
 Array = NDArray[np.float64]
 Fit = Callable[[tuple[GuideSource, ...]], Guide]
@@ -46,6 +46,8 @@ LEAST_ERROR = 1e-5
 """Added to a view's mean squared error before the logarithm."""
 START = -2.5, -4.0
 """Logarithms of scale and floor before learning; only their difference matters."""
+UNITS, UNIT_SPREAD = 8, 0.3
+"""Units of the network, and the deviation of their weights before learning."""
 GATED = FEATURES.index("count"), FEATURES.index("distance")
 POWERS = (0.75, 1.0, 1.25, 1.5, 1.75, 2.0)
 USUAL = 1.25
@@ -68,52 +70,64 @@ def fit_guide(sources: Sequence[GuideSource]) -> Guide:
     """The guide of these sources with the usual power."""
     views = [source.views for source in sources]
     with one_torch_thread():
-        weights, intercept, floor = fit_scale(views)
-        gate = fit_gate(views)
-    guide = Guide(
-        weights=tuple(weights.tolist()),
+        guide = fit_scale(views)
+        guide = replace(guide, gate=fit_gate(views))
+    shift = float(np.mean([_field_over_scale(one, guide) for one in views]))
+    floor = guide.floor * math.exp(shift)
+    return replace(guide, intercept=guide.intercept + shift, floor=floor)
+
+
+def fit_scale(views: Sequence[GuideViews]) -> Guide:
+    """Weights, units, intercept and floor that minimise width and unevenness.
+
+    Every source counts alike. Multiplying the scale by a number changes nothing.
+    """
+    centre, spread = _spread(views)
+    count = len(FEATURES)
+    draw = torch.Generator().manual_seed(0)
+    weights, levels = torch.zeros(count), torch.tensor(START)
+    inner, biases = UNIT_SPREAD * torch.randn(count, UNITS, generator=draw), torch.zeros(UNITS)
+    shares = torch.zeros(UNITS)
+    learned = [part.requires_grad_() for part in (weights, levels, inner, biases, shares)]
+    share = torch.cat([torch.full((len(v.maps),), 1 / len(v.maps)) for v in views]) / len(views)
+    for picks in _steps(views, learned):
+        maps = torch.cat([v.maps[:, pick] for v, pick in zip(views, picks, strict=True)])
+        maps = (maps - centre) / spread
+        residual = torch.cat([v.residual[:, pick] for v, pick in zip(views, picks, strict=True)])
+        exponent = maps @ weights + torch.tanh(maps @ inner + biases) @ shares + levels[0]
+        logs = torch.logaddexp(exponent, levels[1])
+        (share * _losses(logs, residual)).sum().backward()
+    weights, levels, inner, biases, shares = (part.detach().double() for part in learned)
+    outer, inner = weights / spread, inner.T / spread
+    intercept, floor = (levels[0] - outer @ centre.double()).item(), levels[1].exp().item()
+    biases = (biases - inner @ centre.double()).tolist()
+    return Guide(
+        weights=tuple(outer.tolist()),
+        units=tuple(
+            Unit(weights=tuple(row), bias=bias, share=part)
+            for row, bias, part in zip(inner.tolist(), biases, shares.tolist(), strict=True)
+        ),
         intercept=intercept,
-        floor=math.exp(floor),
+        floor=floor,
         power=USUAL,
-        gate=gate,
+        gate=(0.0, 0.0, 0.0),
         beta=str(BETA),
     )
-    shift = float(np.mean([_field_over_scale(one, guide) for one in views]))
-    return replace(guide, intercept=intercept + shift, floor=math.exp(floor + shift))
-
-
-def fit_scale(views: Sequence[GuideViews]) -> tuple[Array, float, float]:
-    """Weights [F], intercept and log floor that minimise width and unevenness.
-
-    Every source counts alike. Adding a number to both intercept and log floor changes nothing.
-    """
-    units = _units(views)
-    weights = torch.zeros(len(FEATURES), requires_grad=True)
-    levels = torch.tensor(START, requires_grad=True)
-    share = torch.cat([torch.full((len(v.maps),), 1 / len(v.maps)) for v in views]) / len(views)
-    for picks in _steps(views, [weights, levels]):
-        maps = torch.cat([v.maps[:, pick] for v, pick in zip(views, picks, strict=True)])
-        residual = torch.cat([v.residual[:, pick] for v, pick in zip(views, picks, strict=True)])
-        logs = torch.logaddexp((maps / units) @ weights + levels[0], levels[1])
-        (share * _losses(logs, residual)).sum().backward()
-    intercept, floor = levels.detach().tolist()
-    return (weights.detach() / units).double().numpy(), intercept, floor
 
 
 def fit_gate(views: Sequence[GuideViews]) -> tuple[float, float, float]:
     """The gate (eq:gate) under which corrected pictures differ least from photographs."""
-    units = _units(views)[list(GATED)]
-    centre = torch.stack([v.maps[..., GATED].mean((0, 1)) for v in views]).mean(0)
+    centre, spread = (numbers[list(GATED)] for numbers in _spread(views))
     weights = torch.zeros(len(GATED) + 1, requires_grad=True)
     for picks in _steps(views, [weights]):
         total = torch.zeros(())
         for view, pick in zip(views, picks, strict=True):
-            maps = (view.maps[:, pick][..., GATED] - centre) / units
+            maps = (view.maps[:, pick][..., GATED] - centre) / spread
             gate = torch.sigmoid(maps @ weights[:-1] + weights[-1])
             rest = view.difference[:, pick] - gate[..., None] * view.drift[:, pick]
             total = total + torch.log(rest.square().mean((1, 2)) + LEAST_ERROR).mean()
         total.backward()
-    count, distance = (weights.detach()[:-1] / units).tolist()
+    count, distance = (weights.detach()[:-1] / spread).tolist()
     always = float(weights.detach()[-1]) - count * float(centre[0]) - distance * float(centre[1])
     return count, distance, always
 
@@ -130,10 +144,11 @@ def _steps(views: Sequence[GuideViews], learned: list[Tensor]) -> Iterator[list[
         rate.step()
 
 
-def _units(views: Sequence[GuideViews]) -> Tensor:
-    """Deviation of each map, [F]."""
-    spread = torch.stack([v.maps.flatten(0, 1).var(0) for v in views]).mean(0).sqrt()
-    return spread.clamp(min=1e-3)
+def _spread(views: Sequence[GuideViews]) -> tuple[Tensor, Tensor]:
+    """Mean and deviation of each map, [F] each."""
+    centre = torch.stack([v.maps.mean((0, 1)) for v in views]).mean(0)
+    variance = torch.stack([v.maps.flatten(0, 1).var(0) for v in views]).mean(0)
+    return centre, variance.sqrt().clamp(min=1e-3)
 
 
 def _losses(logs: Tensor, residual: Tensor) -> Tensor:
@@ -195,9 +210,11 @@ def choose_power(tried: Sequence[LeftOut]) -> float:
 def measure(views: GuideViews, guide: Guide) -> tuple[Array, Array]:
     """Oracle factor and mean scale of each view, [V] each."""
     needed, means = [], []
-    for logs, errors in zip(logs_of(views, guide), views.residual, strict=True):
-        values, mean = scale_map(logs, guide.floor)
-        shape = (values.double() / mean).numpy()[None]
+    for maps, hole, errors in zip(views.maps, views.hole, views.residual, strict=True):
+        raw = raw_scale(maps, guide)
+        values = flattened(raw, float(raw.double().mean())).add_(hole).double()
+        mean = float(values.mean())
+        shape = (values / mean).numpy()[None]
         needed.append(view_score(errors.double().numpy()[None], shape, BETA))
         means.append(mean)
     return np.array(needed), np.array(means)
@@ -210,15 +227,9 @@ def mean_width(needed: Array, factors: Array) -> float:
     return estimate(needed, factors, ALPHA, splits).mean_width
 
 
-def logs_of(views: GuideViews, guide: Guide) -> Tensor:
-    """The exponent of eq:guided at the pixels of views, [V, P]."""
-    weights = torch.tensor(guide.weights, dtype=views.maps.dtype)
-    return views.maps @ weights + guide.intercept
-
-
 def _field_over_scale(views: GuideViews, guide: Guide) -> float:
     """Mean log ratio of the residual field to the scale."""
-    means = [scale_map(logs, guide.floor)[1] for logs in logs_of(views, guide)]
+    means = raw_scale(views.maps, guide).double().mean(1).numpy()
     return float(np.mean(np.log(views.field_means) - np.log(means)))
 
 

@@ -21,7 +21,7 @@ from splatcert.difficulty.views_file import Views
 from splatcert.field.fitted_scene import FittedScene
 from splatcert.progress import Progress, each, quiet
 from splatcert.raster.render import Backend
-from splatcert.scales.guided_features import planes
+from splatcert.scales.guided_features import hole, planes
 from splatcert.scales.training_views import TrainingSide
 from splatcert.scene.roles import LabelledView, SourceView, require_labels
 from splatcert.witnesses.album import Album, render_maps
@@ -42,6 +42,8 @@ class GuideViews:
     """Photograph minus render, [V, P, 3]."""
     drift: Tensor
     """Mean signed residual of the witnesses, [V, P, 3]."""
+    hole: Tensor
+    """What is added to the scale where the model shows nothing, [V, P]."""
     field_means: NDArray[np.float64]
     """Mean residual field, [V]."""
 
@@ -93,7 +95,7 @@ def sample_views(
     on: Progress = quiet,
 ) -> GuideViews:
     """The same number of random counted pixels of every view that has any."""
-    rows, cameras = [], []
+    rows, means, cameras = [], [], []
     for at, view in enumerate(each(views, "asking about views", on)):
         found = render_maps(scene, view.camera, backend)
         told = album.ask(view.camera, found)
@@ -109,16 +111,12 @@ def sample_views(
         )
         difference = (photo - found.center.cpu()).reshape(-1, 3)[pick]
         drift = told.drift.permute(1, 2, 0).reshape(-1, 3)[pick]
-        rows.append((maps, difference, drift, found.moments[2]))
+        unseen = hole(found.opacity.cpu().ravel()[pick], scene.field.prior)
+        rows.append((maps, difference, drift, unseen))
+        means.append(found.moments[2])
         cameras.append(view.camera)
-    maps, difference, drift, means = (list(column) for column in zip(*rows, strict=True))
-    return GuideViews(
-        tuple(cameras),
-        torch.stack(maps),
-        torch.stack(difference),
-        torch.stack(drift),
-        np.array(means),
-    )
+    columns = (torch.stack(column) for column in zip(*rows, strict=True))
+    return GuideViews(tuple(cameras), *columns, field_means=np.array(means))
 
 
 def _mark(view: LabelledView) -> str:

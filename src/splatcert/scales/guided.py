@@ -78,12 +78,13 @@ class GuidedScale(Scale):
     def judged(self, query: Query, maps: QueryMaps, found: GuidedMap, prior: float) -> Query:
         """A query with the scale and the centre that follow from what its witnesses say.
 
-        As with the paper's scale, the prior is added where the model shows nothing.
+        Where the model shows nothing, (1 - alpha)^2 of the prior is added.
         """
         if not found.told:
             return replace(query, remark=NO_WITNESS)
         if self.holes == "wide":
-            values, mean = widened(found.scale, maps.opacity, prior, *flattening(found.mean))
+            flat = flattening(found.mean)
+            values, mean = widened(found.scale, maps.opacity, prior, *flat, squared=True)
         else:
             values, mean = flattened(found.scale, found.mean), found.mean
         query = replace(query, field=values.to(maps.field), field_mean=mean)

@@ -24,24 +24,17 @@ FLATTEST = 0.25
 LARGEST_LOG = 30.0
 
 
-def log_scale(field: Tensor, found: WitnessMaps, guide: Guide) -> Tensor:
-    """The exponent of eq:guided at every pixel, [H, W]; `ask_scale` applies it natively."""
-    total = torch.full_like(field, guide.intercept)
-    for weight, plane in zip(guide.weights, planes(field, found), strict=True):
-        total.add_(plane, alpha=weight)
-    return total
-
-
-def scale_map(logs: Tensor, floor: float) -> tuple[Tensor, float]:
-    """The flattened scale whose exponents these are, and its mean."""
-    values = logs.clamp(-LARGEST_LOG, LARGEST_LOG).exp().add_(floor)
-    mean = float(values.double().mean())
-    return flattened(values, mean), mean
+def raw_scale(maps: Tensor, guide: Guide) -> Tensor:
+    """The scale (eq:guided) of pixels from their features, [..., F]; natively, `ask_scale`."""
+    total = maps @ maps.new_tensor(guide.weights) + guide.intercept
+    for unit in guide.units:
+        total += unit.share * torch.tanh(maps @ maps.new_tensor(unit.weights) + unit.bias)
+    return total.clamp_(-LARGEST_LOG, LARGEST_LOG).exp_().add_(guide.floor)
 
 
 def guided_map(field: Tensor, found: WitnessMaps, guide: Guide) -> GuidedMap:
     """The scale of a query from maps that are stored, as a device brings them down."""
-    values = log_scale(field, found, guide).clamp(-LARGEST_LOG, LARGEST_LOG).exp().add_(guide.floor)
+    values = raw_scale(torch.stack([*planes(field, found)], dim=-1), guide)
     mean = float(values.double().mean())
     correction = trust(found, guide) * found.drift
     return GuidedMap(values, mean, correction, int((found.count > 0).sum()))
@@ -58,6 +51,11 @@ def flattened(scale: Tensor, mean: float) -> Tensor:
     """The scale with a share of its mean at every pixel."""
     times, plus = flattening(mean)
     return (scale * times).add_(plus)
+
+
+def hole(opacity: Tensor, prior: float) -> Tensor:
+    """What is added to the scale where the model shows nothing, as `widened` adds it."""
+    return (1 - opacity).square() * prior
 
 
 def flattening(mean: float) -> tuple[float, float]:

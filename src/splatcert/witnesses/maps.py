@@ -142,7 +142,7 @@ def ask_scale(
     mean, told = _native.guided_scale(
         *_question(camera, found.center, found.depth, witnesses),
         plain_floats(found.field),
-        [*guide.weights, guide.intercept, guide.floor, *guide.gate],
+        list(guide.numbers),
         scale,
         correction,
     )

@@ -10,6 +10,9 @@ from splatcert_bench.studies.guides import collect_source, learn_guides
 from splatcert_bench.studies.score_guided import score_guided
 from splatcert_bench.studies.study_file import VERSION
 
+SOURCE, RECIPE = 4, 3
+"""Versions of what is collected from a scene, and of the recipe of guides."""
+
 
 def guide_tasks(bench: Bench) -> list[Task]:
     """Sources and guides, in an order in which they can run."""
@@ -25,7 +28,7 @@ def _source(model: Model) -> Task:
         stage="guide-source",
         function=collect_source,
         arguments=(model,),
-        settings={"version": VERSION, "views": model.bench.config.learn.views},
+        settings={"version": SOURCE, "views": model.bench.config.learn.views},
         outputs=(model.guide_source,),
         after=(f"{model.label}/certify",),
         passing=True,
@@ -40,7 +43,7 @@ def _guides(bench: Bench, pool: str) -> Task:
         stage="guide",
         function=learn_guides,
         arguments=(bench, pool),
-        settings={"targets": to_plain(targets)},
+        settings={"version": RECIPE, "targets": to_plain(targets)},
         outputs=(bench.guide_ledger(pool), *(bench.guide(pool, target) for target in targets)),
         after=tuple(f"{scene}/guide-source" for scene in sources),
     )

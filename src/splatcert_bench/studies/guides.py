@@ -27,7 +27,7 @@ from splatcert_bench.run.layout import Bench, Model
 from splatcert_bench.studies.access import save_ledger
 from splatcert_bench.studies.make_study import fitted_model
 
-TENSORS = ("maps", "difference", "drift")
+TENSORS = ("maps", "difference", "drift", "hole")
 KINDS: dict[str, Views] = {name: name for name in get_args(Views)}
 MAX_BYTES = 1 << 30
 """Largest archive that is read; a view takes 80 kilobytes."""

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The guide: what the guided scale learned on source captures, as a small JSON file.
 
-eq:guided   s = exp(weights . features + intercept) + floor   the scale of a pixel
+eq:guided   e = weights . features + intercept + sum of share tanh(weights . features + bias)
+            s = exp(e) + floor                                the scale of a pixel
             log a = power log mean(s)                         the factor of its view
 eq:gate     g = 1 / (1 + exp(-(gate . (count, log distance, 1))))
 
-g is the share of the witnesses' mean residual that the corrected centre adds to the render.
+The sum runs over a few units, a small network. g is the share of the witnesses' mean residual that
+the corrected centre adds to the render.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from splatcert.errors import InputError
 from splatcert.storage.schema import PlainError, from_plain, read_json, to_plain
 from splatcert.storage.whole import write_text_whole
 
-FORMAT, VERSION = "splatcert guide", 2
+FORMAT, VERSION = "splatcert guide", 3
 MAX_BYTES = 1 << 22
 FEATURES = (
     "field", "residual", "clash", "least clash", "bias", "spread", "drift", "scatter",
@@ -31,10 +33,23 @@ FEATURES = (
 )  # fmt: skip
 """Maps of a query, in the order of the weights; `scales/guided_features.py` makes them."""
 MOST_WEIGHT = 100.0
+MOST_UNITS = 32
+"""The native kernel has room for as many."""
 
 
 class GuideError(InputError):
     """A guide that cannot be read or applied."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unit:
+    """A unit of the guide's network."""
+
+    weights: tuple[float, ...]
+    """One per feature."""
+    bias: float
+    share: float
+    """What it adds to the exponent where it is fully on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +61,8 @@ class Guide:
     features: tuple[str, ...] = FEATURES
     weights: tuple[float, ...]
     """One per feature."""
+    units: tuple[Unit, ...] = ()
+    """What is not linear in the features."""
     intercept: float
     """Makes the scale about as large as the residual field."""
     floor: float
@@ -62,15 +79,22 @@ class Guide:
     def __post_init__(self) -> None:
         if self.features != FEATURES:
             raise GuideError("it was made for other maps; learn it again with this version")
-        if len(self.weights) != len(FEATURES):
+        if any(len(part.weights) != len(FEATURES) for part in (self, *self.units)):
             raise GuideError(f"{len(FEATURES)} maps require as many weights")
-        numbers = (*self.weights, self.intercept, self.power, *self.gate)
-        if not all(math.isfinite(x) and abs(x) <= MOST_WEIGHT for x in numbers):
+        if len(self.units) > MOST_UNITS:
+            raise GuideError(f"at most {MOST_UNITS} units are possible, got {len(self.units)}")
+        if not all(math.isfinite(x) and abs(x) <= MOST_WEIGHT for x in (*self.numbers, self.power)):
             raise GuideError(f"weights must be finite and at most {MOST_WEIGHT:g}")
         if not 0 <= self.floor <= 1:
             raise GuideError(f"the floor must lie in [0, 1], got {self.floor}")
         parse_level(self.beta, "beta")
         check_card(self.card)
+
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """Weights, intercept, floor, gate and units, as the native kernel takes them."""
+        units = [x for unit in self.units for x in (*unit.weights, unit.bias, unit.share)]
+        return (*self.weights, self.intercept, self.floor, *self.gate, *units)
 
     @property
     def sha256(self) -> str:
