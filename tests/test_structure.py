@@ -55,6 +55,16 @@ def test_no_folder_has_more_modules_than_can_be_overlooked(package):
     assert {name: count for name, count in counts.items() if count > FOLDER_MODULES} == {}
 
 
+@pytest.mark.parametrize("place", ["src", "native", "tests", "benchmarks", "examples", "tools"])
+def test_every_source_file_names_its_licence_first(place):
+    """On the first line, or below the line that names a script's interpreter."""
+    sources = {".py", ".pyi", ".cpp", ".hpp", ".wgsl", ".html", ".css", ".js", ".sh"}
+    files = [path for path in (ROOT / place).rglob("*") if path.suffix in sources]
+    heads = {path: path.read_text(encoding="utf-8").splitlines()[:2] for path in files}
+    without = [path for path, head in heads.items() if not re.search("SPDX", " ".join(head))]
+    assert files and without == []
+
+
 def reading_path() -> list[str]:
     """The files named in the numbered list under "Reading path" in ARCHITECTURE.md."""
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")

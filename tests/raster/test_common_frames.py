@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Photographs tell by which turn a converter changed a model's axes."""
 
 from __future__ import annotations
