@@ -80,9 +80,7 @@ class Register:
         if self.json:
             print(json.dumps(facts(result, self.output), indent=2))
         else:
-            show_table(
-                COLUMNS, [cells(one, result) for one in result.outcomes], numbers=COLUMNS[2:7]
-            )
+            show_table(COLUMNS, [cells(one) for one in result.outcomes], numbers=COLUMNS[2:7])
             self._close(result)
         if not result.accepted:
             raise NothingRegisteredError(
@@ -108,7 +106,7 @@ class Register:
         say("Next", f"splatcert certify {shlex.quote(str(self.output))} MODEL -o CERT{size}")
 
 
-def cells(one: Outcome, result: Registration) -> tuple[str, ...]:
+def cells(one: Outcome) -> tuple[str, ...]:
     """A row of the table."""
     found, camera = one.located, "own" if one.photo.shared is None else "shared"
     told = ("-",) * 4
