@@ -145,7 +145,7 @@ class LearnConfig:
     """How to train a view predictor on source scenes."""
 
     beta: str = "1/10"
-    """Share of a view's pixels that may lie outside their boxes, for which to train."""
+    """Level to train for: largest share of a view's pixels that may lie outside their boxes."""
     views: Literal["training", "held-out"] = "training"
     """Source views to learn from. After held-out, the source scenes cannot be certified."""
     prior: Literal["magnitude", "flat"] = "flat"
@@ -153,7 +153,7 @@ class LearnConfig:
     penalty: Literal["width", "rank"] = "width"
     """Criterion for the ridge penalty: width of boxes, or rank of views (as in the paper)."""
     splits: int = 200
-    """Number of random splits that score a penalty and a pair of shrinkages."""
+    """Number of random splits on which penalties and shrinkages are compared."""
     seed: int = 0
     """Random seed for the splits."""
 

@@ -48,7 +48,7 @@ class Export:
     format: Literal["ply", "spz", "glb"] = "ply"
     """File format. glb keeps the columns as attributes; spz is smaller and has no room for them."""
     safe_orbit: bool = False
-    """Store the elevations and the least radius of the calibration cameras in each spz file."""
+    """Store the elevations and smallest radius of the calibration cameras in each spz file."""
     inputs: tyro.conf.OmitArgPrefixes[CertificateOptions] = field(
         default_factory=CertificateOptions
     )
