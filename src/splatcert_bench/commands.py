@@ -77,8 +77,8 @@ class Bench:
         data = file.parent if self.data is None else self.data.resolve()
         bench = Places(config, output, data, file)
         if not self.json:
-            say("bench", f"{len(config.scene)} scenes, profile {config.profile}")
-            say("back end", engine.words)
+            say("Bench", f"{len(config.scene)} scenes, profile {config.profile}")
+            say("Back end", engine.words)
         with progress() as tell:
             only = tuple(name.strip() for name in self.only.split(",") if name.strip())
             keep = None if self.keep is None else self.keep.absolute()
@@ -92,7 +92,7 @@ class Bench:
         if self.json:
             print(json.dumps(bench_facts(state, self.output), indent=2))
         else:
-            say("jobs", state.words())
+            say("Jobs", state.words())
         if state.failed:
             failed = [one for one in state.failed if one.begun]
             shown = "\n  ".join(f"{one.job}: {first_line(one.why)}" for one in failed[:SHOWN])
@@ -103,8 +103,8 @@ class Bench:
                 f"  See {self.output}/jobs for details. Run the same command again to retry."
             )
         if not self.json and state.has_results:
-            say("results", f"{self.output}/results.json")
-            say("tables", f"{self.output}/tables and {self.output}/figures")
+            say("Results", f"{self.output}/results.json")
+            say("Tables", f"{self.output}/tables and {self.output}/figures")
 
 
 def first_line(text: str) -> str:
@@ -198,9 +198,9 @@ class Results:
             "{tables} tables, {figures} figures, from {studies} studies".format(**made),
         )
         for name, why in made["missing"].items():
-            say("missing", f"{name}: {why.splitlines()[0]}")
+            say("Missing", f"{name}: {why.splitlines()[0]}")
         for page in made["pages"]:
-            say("wrote", page)
+            say("Wrote", page)
 
 
 def results_facts(

@@ -173,9 +173,10 @@ def history_words(record: Record) -> str:
     known = before.certificates if before is not None else 0
     if here is not None and here.certificates > known:
         more = here.certificates - known
+        which = "" if here.photos == views else f"{here.photos} of "
         told.append(
             f"The ledger on this computer lists {more} {'other' if not known else 'further'} "
-            f"certificate{'s' * (more > 1)} calibrated on {here.photos} of these {views} photos."
+            f"certificate{'s' * (more > 1)} calibrated on {which}these {views} photos."
         )
     if not told:
         return ""

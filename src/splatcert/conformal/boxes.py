@@ -65,7 +65,7 @@ class Flag:
         if self.rate is None:
             return ""
         most = rounded_up_percent(self.rate)
-        return f" (false alarms: at most {most} of views like those calibrated on)"
+        return f" (false alarms: at most {most} of views like the calibration views)"
 
 
 @dataclass(frozen=True, eq=False)

@@ -139,7 +139,7 @@ class Photographs:
         with_mask = sum(photo.has_mask for photo in photos.values())
         if isinstance(self.masks, str) and not with_mask:
             raise SceneError(
-                f"masks {self.masks!r} were asked for, but none of {len(photos)} photos has one.\n"
+                f"masks {self.masks!r} were requested, but none of {len(photos)} photos has one.\n"
                 f"  In {self.finder.root}.\n"
                 "  A mask has the name of its photo, with or without .png added."
             )

@@ -99,7 +99,10 @@ class Register:
             return
         say("Wrote", f"{self.output}; the poses and points of {self.data} are unchanged in it")
         if len(kept) < ENOUGH:
-            say("Too few", f"certify needs {ENOUGH} for its default of 1/10: take more photos")
+            say(
+                "Too few",
+                f"certify requires {ENOUGH} at its default alpha of 1/10: take more photos",
+            )
         sizes = {max(lens.size) for lens in result.known.lenses}
         larger = max(max(one.photo.optics.size) for one in kept) > max(sizes)
         size = f" --resolution {max(sizes)}" if larger else ""

@@ -189,8 +189,8 @@ class Certify:
             return None
         if self.stretch is None:
             raise OptionError(
-                "--promise path requires --stretch L, the number of consecutive views to promise\n"
-                "  something about, such as --stretch 5."
+                "--promise path requires --stretch L, the length of a stretch in consecutive\n"
+                "  views, such as --stretch 5."
             )
         return PathPromise(self.stretch, self.gamma or PathPromise.gamma)
 

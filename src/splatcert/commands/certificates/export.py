@@ -160,7 +160,7 @@ class Export:
         say("Medians", ", ".join(f"{name} {value:.4g}" for name, value in medians.items()))
         say(
             "Colours",
-            f"{self.output}/{self._file(COLOURED)}, from 0 to {top:g}; legend in {LEGEND}",
+            f"{self.output}/{self._file(COLOURED)}, from 0 to {top:.3g}; legend in {LEGEND}",
         )
         if kept is not None:
             gone = count - kept

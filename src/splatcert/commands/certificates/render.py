@@ -187,9 +187,10 @@ def frame_words(
         return {}
     widths = sorted(float(row["mean_half_width"]) for row in rows)
     median, vacuous = widths[len(widths) // 2], sum(bool(row["vacuous"]) for row in rows)
+    least = width_in_words(widths[0]).removesuffix(" of 255")
     told = {
-        "Half-width": f"{width_in_words(median)} in the median frame ({width_in_words(widths[0])} "
-        f"to {width_in_words(widths[-1])}); pictures show 0 to {scale.top}",
+        "Half-width": f"{width_in_words(median)} in the median frame ({least} to "
+        f"{width_in_words(widths[-1])}); pictures show 0 to {scale.top}",
         "Vacuous": f"{vacuous} of {len(rows)} frames have boxes wider than the range of colours, "
         "which say nothing"
         if vacuous
