@@ -184,7 +184,7 @@ class CertifyConfig:
     unit: Literal["deployed", "batch"] = "deployed"
     """Unit of the view factor: mean one over training views (deployed) or the batch."""
     background: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """Colour behind the splats in memory, RGB in [0, 1]; an opened capture brings its own."""
+    """Colour behind splats passed in memory, RGB in [0, 1]; an opened capture has its own."""
     splits: int = 200
     """Number of random splits for the diagnostic estimate. Does not affect the guarantee."""
     seed: int = 0
@@ -205,7 +205,7 @@ class CertifyConfig:
 
 @dataclass(frozen=True)
 class PathPromise:
-    """What to promise about a path: how many views of a stretch, and of how long a stretch."""
+    """A promise about a path: the length of a stretch, and how many of its views may fall short."""
 
     stretch: int
     """L, the number of consecutive views of a stretch."""

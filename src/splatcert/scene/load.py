@@ -75,7 +75,7 @@ def read_photographs(
         format: Format to read if a folder holds several. Default: the first that is recognised.
         allow_outside: Let the dataset name files outside its folder.
         sparse: N for the COLMAP model `sparse/N`. Default: the one with the most photos.
-        skip_missing: Leave poses out whose photo is missing, as if the dataset did not name them.
+        skip_missing: Skip poses whose photo is missing, as if the dataset did not name them.
     """
     kind, source = recognise(Path(path), format, sparse)
     root = Path(path) if Path(path).is_dir() else source.parent
