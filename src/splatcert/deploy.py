@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Use of a stored certificate: prediction with its model, verification with its capture.
 
-Reading and offline verification require NumPy only; torch is imported only with a model.
+Reading and offline verification do not import torch; only a model does.
 """
 
 from __future__ import annotations
