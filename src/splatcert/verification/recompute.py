@@ -193,9 +193,7 @@ def _half_widths(
         views += 1
     if not views:
         raise NotCheckable("no half-widths were recomputed")
-    return (
-        f"relative to their mean, at the cameras of all {views} calibration views: {within(worst)}"
-    )
+    return f"at all {views} calibration cameras, relative to their mean: {within(worst)}"
 
 
 def _threshold(stored: Certificate, again: Certificate, tolerance: Tolerance) -> str:
