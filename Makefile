@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Everything a contributor runs. Needs Python >= 3.10, g++, cmake and make, and
 # installs the rest into .venv. `make help` lists the targets.
 

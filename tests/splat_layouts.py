@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writers of other tools' layouts, made from their documentation and not from our code."""
 
 from __future__ import annotations

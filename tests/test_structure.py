@@ -19,7 +19,7 @@ import splatcert
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src"
 CORE = SOURCE / "splatcert"
-CORE_LINES = 36_615
+CORE_LINES = 36_566
 """A feature that needs more raises this in its own commit, by no more than it needs."""
 FILE_LINES, FOLDER_MODULES = 300, 12
 PATH_FILES, PATH_LINES = 8, 1_100
@@ -53,6 +53,16 @@ def test_no_folder_has_more_modules_than_can_be_overlooked(package):
     for path in modules(package):
         counts[str(path.parent.relative_to(SOURCE))] += path.name != "__init__.py"
     assert {name: count for name, count in counts.items() if count > FOLDER_MODULES} == {}
+
+
+@pytest.mark.parametrize("place", ["src", "native", "tests", "benchmarks", "examples", "tools"])
+def test_every_source_file_names_its_licence_first(place):
+    """On the first line, or below the line that names a script's interpreter."""
+    sources = {".py", ".pyi", ".cpp", ".hpp", ".wgsl", ".html", ".css", ".js", ".sh"}
+    files = [path for path in (ROOT / place).rglob("*") if path.suffix in sources]
+    heads = {path: path.read_text(encoding="utf-8").splitlines()[:2] for path in files}
+    without = [path for path, head in heads.items() if not re.search("SPDX", " ".join(head))]
+    assert files and without == []
 
 
 def reading_path() -> list[str]:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Types of native/bindings.cpp and native/bindings_field.cpp. Arrays are C-contiguous float32 on
 # the CPU unless noted, and results are written into the arrays that come last; the binding
 # checks shapes. `survey` and `field_normal` add to their results; moments, squares,

@@ -167,7 +167,7 @@ def open_capture(
         backend: Renderer that checks the model against a few training photos.
         sparse: N for the COLMAP model `sparse/N`. Default: the one the run was trained on, else the
             one with the most photos.
-        skip_missing: Leave poses out whose photo is missing. Default: as the run did.
+        skip_missing: Skip poses whose photo is missing. Default: as the run did.
 
     Held-out photos that the model was trained on are refused.
     """

@@ -145,7 +145,7 @@ class LearnConfig:
     """How to train a view predictor on source scenes."""
 
     beta: str = "1/10"
-    """Share of a view's pixels that may lie outside their boxes, for which to train."""
+    """Level to train for: largest share of a view's pixels that may lie outside their boxes."""
     views: Literal["training", "held-out"] = "training"
     """Source views to learn from. After held-out, the source scenes cannot be certified."""
     prior: Literal["magnitude", "flat"] = "flat"
@@ -153,7 +153,7 @@ class LearnConfig:
     penalty: Literal["width", "rank"] = "width"
     """Criterion for the ridge penalty: width of boxes, or rank of views (as in the paper)."""
     splits: int = 200
-    """Number of random splits that score a penalty and a pair of shrinkages."""
+    """Number of random splits on which penalties and shrinkages are compared."""
     seed: int = 0
     """Random seed for the splits."""
 
@@ -184,7 +184,7 @@ class CertifyConfig:
     unit: Literal["deployed", "batch"] = "deployed"
     """Unit of the view factor: mean one over training views (deployed) or the batch."""
     background: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """Colour behind the splats in memory, RGB in [0, 1]; an opened capture brings its own."""
+    """Colour behind splats passed in memory, RGB in [0, 1]; an opened capture has its own."""
     splits: int = 200
     """Number of random splits for the diagnostic estimate. Does not affect the guarantee."""
     seed: int = 0
@@ -205,7 +205,7 @@ class CertifyConfig:
 
 @dataclass(frozen=True)
 class PathPromise:
-    """What to promise about a path: how many views of a stretch, and of how long a stretch."""
+    """A promise about a path: the length of a stretch, and how many of its views may fall short."""
 
     stretch: int
     """L, the number of consecutive views of a stretch."""

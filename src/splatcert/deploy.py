@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Use of a stored certificate: prediction with its model, verification with its capture.
 
-Reading and offline verification require NumPy only; torch is imported only with a model.
+Reading and offline verification do not import torch; only a model does.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ def load_certificate(
     scene: Scene | None = None,
     backend: Backend | None = None,
 ) -> Certificate:
-    """Load a certificate from its folder; an edited one or one of other splats is refused.
+    """Load a certificate from its folder; refuse one that was edited or made for other splats.
 
-    Without splats it can be read, but not predict. Of a family, `member` names the certificate;
-    default: the first. If it uses a map of your own, pass the map again as `scale`; it is
-    checked on a calibration view. A guided scale requires the `scene` with the certified
-    training photographs.
+    Without splats, the certificate can be read but cannot predict. For a family, `member` selects
+    the certificate (default: the first). If its scale is a map of your own, pass the map again as
+    `scale`; it is checked on a calibration view. A guided scale requires the `scene` with the
+    certified training photographs.
 
     With a `backend` other than the certified one, the guarantee is carried over: the calibration
     photographs of the `scene` are scored again, or, without a scene, both renderers are compared
-    at the calibration cameras, and boxes widened accordingly.
+    at the calibration cameras, and the boxes are widened accordingly.
     """
     certificate = read_certificate(member_folder(Path(path), member))
     if splats is None:
@@ -123,9 +123,9 @@ def verify(
     """Check a certificate or a family by itself, or recompute it from its capture.
 
     The capture must have the certified resolution and the certified views held out:
-    `certified_capture` opens it that way. A family takes one capture per model. Another
-    `backend` than the certified one must lead to the same numbers, up to the same tolerances.
-    Without a capture, only NumPy is required.
+    `splatcert.deploy.certified_capture` opens it that way. A family takes one capture per model.
+    A `backend` other than the certified one must give the same numbers, within the same tolerances.
+    Without a capture, torch is not imported.
     """
     if is_family(Path(path)):
         if capture is None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from splatcert.commands import unset
 from splatcert.console import say
 from splatcert.errors import InputError, OptionError
 
@@ -40,23 +41,22 @@ class Bench:
     """TOML file with the scenes and a profile: smoke, cpu or paper."""
     output: Annotated[Path, tyro.conf.arg(aliases=["-o"], metavar="OUT")] = Path("splatcert-bench")
     """Folder for models, studies and results."""
-    data: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
+    data: Annotated[Path | None, unset("FOLDER")] = None
     """Folder that scene paths are relative to. Default: the folder of CONFIG.toml."""
-    keep: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """Folder for the small results of every finished job, without models and photographs. A later
-    run with the same folder continues from them, also on another machine."""
-    only: Annotated[str, tyro.conf.arg(metavar="NAME,...")] = ""
+    keep: Annotated[Path | None, unset("FOLDER")] = None
+    """Folder for small results of finished jobs; a later run continues from it, on any machine."""
+    only: Annotated[str, unset("NAME,...")] = ""
     """Scenes or jobs to run now, such as truck,garden or '*/guide-source'. Default: all."""
     workers: int = 1
     """Number of worker processes, which share the cores."""
-    ray: Annotated[str | None, tyro.conf.arg(metavar="ADDRESS")] = None
-    """Run the jobs on a Ray cluster instead; all nodes must share OUT and the data."""
+    ray: Annotated[str | None, unset("ADDRESS")] = None
+    """Address of a Ray cluster to run the jobs on; all nodes must share OUT and the data."""
     threads: int = 0
-    """Number of threads with one worker; 0 means all cores. Results do not depend on it."""
+    """Threads with one worker; 0 means all cores. Does not affect the results."""
     backend: Literal["config", "auto", "cpu", "gpu", "cuda", "reference"] = "config"
     """Renderer for everything but training. config: as CONFIG.toml says, else cpu."""
     json: bool = False
-    """Print one JSON object instead of words."""
+    """Print one JSON object instead of text."""
 
     def __post_init__(self) -> None:
         if self.workers < 1 or self.threads < 0:
@@ -77,8 +77,8 @@ class Bench:
         data = file.parent if self.data is None else self.data.resolve()
         bench = Places(config, output, data, file)
         if not self.json:
-            say("bench", f"{len(config.scene)} scenes, profile {config.profile}")
-            say("back end", engine.words)
+            say("Bench", f"{len(config.scene)} scenes, profile {config.profile}")
+            say("Back end", engine.words)
         with progress() as tell:
             only = tuple(name.strip() for name in self.only.split(",") if name.strip())
             keep = None if self.keep is None else self.keep.absolute()
@@ -92,7 +92,7 @@ class Bench:
         if self.json:
             print(json.dumps(bench_facts(state, self.output), indent=2))
         else:
-            say("jobs", state.words())
+            say("Jobs", state.words())
         if state.failed:
             failed = [one for one in state.failed if one.begun]
             shown = "\n  ".join(f"{one.job}: {first_line(one.why)}" for one in failed[:SHOWN])
@@ -103,8 +103,8 @@ class Bench:
                 f"  See {self.output}/jobs for details. Run the same command again to retry."
             )
         if not self.json and state.has_results:
-            say("results", f"{self.output}/results.json")
-            say("tables", f"{self.output}/tables and {self.output}/figures")
+            say("Results", f"{self.output}/results.json")
+            say("Tables", f"{self.output}/tables and {self.output}/figures")
 
 
 def first_line(text: str) -> str:
@@ -172,10 +172,10 @@ class Results:
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")]
     """Output folder of splatcert bench, or a folder with its results.json."""
-    page: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    page: Annotated[Path | None, unset("FILE")] = None
     """Also write the page here, with its figures in a folder of the same name."""
     json: bool = False
-    """Print one JSON object instead of words."""
+    """Print one JSON object instead of text."""
 
     def run(self) -> None:
         """Recompute what the studies allow and write the page."""
@@ -198,9 +198,9 @@ class Results:
             "{tables} tables, {figures} figures, from {studies} studies".format(**made),
         )
         for name, why in made["missing"].items():
-            say("missing", f"{name}: {why.splitlines()[0]}")
+            say("Missing", f"{name}: {why.splitlines()[0]}")
         for page in made["pages"]:
-            say("wrote", page)
+            say("Wrote", page)
 
 
 def results_facts(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from splatcert.commands import MEMBER_OPTION, unset
+from splatcert.commands import MEMBER, unset
 from splatcert.commands.engines import CertifiedEngineOptions, Engine
 from splatcert.console import say, say_all, silent
 from splatcert.errors import InputError
@@ -41,7 +41,7 @@ class View:
     """Path to the certified model, if it has moved."""
     data: Annotated[Path | None, unset("DATA")] = None
     """Path to the capture, to show the photographs that the certificate used."""
-    member: Annotated[str | None, MEMBER_OPTION] = None
+    member: Annotated[str | None, unset("NAME", text=MEMBER)] = None
     films: Annotated[Path | None, unset("FOLDER")] = None
     """Folder for films of recorded camera paths. Default: the browser downloads them."""
     host: str = "127.0.0.1"

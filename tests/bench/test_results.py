@@ -219,7 +219,7 @@ def test_again_from_stored_studies_gives_the_same_bytes(folder, capsys):
     before = contents(folder)
     assert main(["results", str(folder)]) == 0
     assert contents(folder) == before
-    assert "missing" in capsys.readouterr().out
+    assert "Missing" in capsys.readouterr().out
 
 
 def test_studies_of_scenes_no_longer_listed_take_no_part(folder, capsys):

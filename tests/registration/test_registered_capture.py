@@ -18,7 +18,7 @@ from splatcert.scene.lens import Lens
 from splatcert.scene.load import load_scene, read_photographs
 from splatcert.scene.readers.colmap import ColmapCamera, read_colmap
 from splatcert.scene.readers.colmap_append import append_model, camera_of, image_of, write_model
-from splatcert.scene.split import SplitError
+from splatcert.scene.split import HoldoutRuleError
 from splatcert.splats.account import TrainedOnTheseError, TrainingAccount
 from splatcert.splats.unseen import split_unseen
 from splatcert.storage.png import save_png, to_pixels
@@ -73,7 +73,7 @@ def test_a_run_that_lists_them_is_believed_first(capture):
 
 
 def test_another_hold_out_is_refused(capture):
-    with pytest.raises(SplitError, match="the 2 that splatcert register added"):
+    with pytest.raises(HoldoutRuleError, match="the 2 that splatcert register added"):
         split_unseen(read_photographs(capture), 4, TrainingAccount())
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from splatcert.camera import Camera
-from splatcert.scene.camera_paths import Layout, PathError, look_at, orbit, spline, usual_lens
+from splatcert.scene.camera_paths import CameraPathError, Layout, look_at, orbit, spline, usual_lens
 from splatcert.scene.readers.camera_files import (
     CameraListError,
     path_rate,
@@ -91,7 +91,7 @@ def test_the_lens_is_the_usual_one():
 
 def test_too_few_cameras_make_no_path():
     for cameras in (ring(3), ring(1) * 8):
-        with pytest.raises(PathError, match="at least 4 training cameras"):
+        with pytest.raises(CameraPathError, match="at least 4 training cameras"):
             orbit(cameras, fps=30)
 
 

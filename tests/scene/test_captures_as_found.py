@@ -14,7 +14,7 @@ from splatcert.scene.load import load_scene, read_photographs
 from splatcert.scene.pixels import ImageError
 from splatcert.scene.readers.colmap import ColmapError, read_colmap
 from splatcert.scene.readers.colmap_models import find_model, models_in
-from splatcert.scene.split import SplitError
+from splatcert.scene.split import HoldoutRuleError
 
 LENS = {"fl_x": 50.0, "fl_y": 50.0, "w": 64, "h": 48}
 
@@ -160,9 +160,9 @@ def test_names_separated_by_commas_are_held_out(several):
     held_out = "photo_02.png, photo_05.png,photo_05.png"
     assert load_scene(several, holdout=held_out).held_out.names == ("photo_02.png", "photo_05.png")
     assert load_scene(several, holdout="photo_07.png").held_out.names == ("photo_07.png",)
-    with pytest.raises(SplitError, match=r"1 of 2 .*: photo_77\.png(.|\n)*Did you mean"):
+    with pytest.raises(HoldoutRuleError, match=r"1 of 2 .*: photo_77\.png(.|\n)*Did you mean"):
         load_scene(several, holdout="photo_02.png,photo_77.png")
-    with pytest.raises(SplitError, match=r"3000 of 3000 held-out names"):
+    with pytest.raises(HoldoutRuleError, match=r"3000 of 3000 held-out names"):
         load_scene(several, holdout=",".join(f"{k}.png" for k in range(3000)))
     (several / "a,b.txt").write_text("photo_01.png\n")
     assert load_scene(several, holdout="a,b.txt").held_out.names == ("photo_01.png",)

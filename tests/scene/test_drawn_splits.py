@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from splatcert.scene.split import DrawnRule, SplitError, drawn_rule
+from splatcert.scene.split import DrawnRule, HoldoutRuleError, drawn_rule
 
 
 def places(count: int, rule: str) -> list[int]:
@@ -45,5 +45,7 @@ def test_the_rule_is_named_in_words_with_its_seed():
 
 @pytest.mark.parametrize("rule", ["block5of5", "block0of4", "block5of41", "block9of3"])
 def test_runs_that_leave_nothing_are_refused(rule):
-    with pytest.raises(SplitError, match=f"{rule} cannot split 40 photos(.|\n)*block5of20 holds"):
+    with pytest.raises(
+        HoldoutRuleError, match=f"{rule} cannot split 40 photos(.|\n)*block5of20 holds"
+    ):
         places(40, rule)

@@ -17,10 +17,10 @@ from splatcert.errors import InputError
 from splatcert.scene.dataset import Dataset, Shot
 from splatcert.scene.lens import Lens
 from splatcert.scene.load import load_scene, read_photographs
-from splatcert.scene.photo_files import PathError
+from splatcert.scene.photo_files import FilePathError
 from splatcert.scene.pixels import ImageError
 from splatcert.scene.recognise import SceneError
-from splatcert.scene.split import SplitError, split
+from splatcert.scene.split import HoldoutRuleError, split
 
 NAMES = [f"photo_{k:02d}.png" for k in range(9)]
 
@@ -113,7 +113,7 @@ def test_unknown_names_in_a_list_are_refused_by_name(capture):
     listing = capture / "held.txt"
     listing.write_text(f"{NAMES[5]}\nphoto_99.png\n")
     with pytest.raises(
-        SplitError, match=r"1 of 2 .* photo_99\.png(.|\n)*line 2(.|\n)*Did you mean"
+        HoldoutRuleError, match=r"1 of 2 .* photo_99\.png(.|\n)*line 2(.|\n)*Did you mean"
     ):
         load_scene(capture, holdout=listing)
 
@@ -133,13 +133,13 @@ def test_unknown_names_in_a_list_are_refused_by_name(capture):
     ],
 )
 def test_impossible_splits_are_refused(capture, holdout, message):
-    with pytest.raises(SplitError, match=message):
+    with pytest.raises(HoldoutRuleError, match=message):
         load_scene(capture, holdout=holdout)
 
 
 def test_a_list_of_everything_is_refused(capture):
     (capture / "all.txt").write_text("\n".join(NAMES))
-    with pytest.raises(SplitError, match="none of the 9 photos is left for training"):
+    with pytest.raises(HoldoutRuleError, match="none of the 9 photos is left for training"):
         load_scene(capture, holdout="all.txt")
 
 
@@ -309,7 +309,7 @@ def test_files_outside_the_dataset_are_refused(tmp_path, kind):
             (root / "images/secret.png").symlink_to(outside / "secret.png")
         else:
             (root / "images").symlink_to(outside)
-    with pytest.raises(PathError, match=r"outside the dataset(.|\n)*Copy the file") as caught:
+    with pytest.raises(FilePathError, match=r"outside the dataset(.|\n)*Copy the file") as caught:
         load_scene(root, holdout=None)
     assert "secret.png" in str(caught.value)
     assert ("a link to" in str(caught.value)) == ("link" in kind)
@@ -320,15 +320,15 @@ def test_files_outside_the_dataset_are_refused(tmp_path, kind):
 def test_clouds_masks_and_names_outside_are_refused(tmp_path):
     meta = {"fl_x": 50, "w": 64, "h": 48}
     write_transforms(tmp_path / "a", ring(1), meta={**meta, "ply_file_path": "../x.ply"})
-    with pytest.raises(PathError, match=r"x\.ply"):
+    with pytest.raises(FilePathError, match=r"x\.ply"):
         load_scene(tmp_path / "a", holdout=None)
     write_transforms(tmp_path / "b", ring(1), meta=meta, frame={"mask_path": "/etc/hostname"})
-    with pytest.raises(PathError, match="hostname"):
+    with pytest.raises(FilePathError, match="hostname"):
         load_scene(tmp_path / "b", holdout=None)
     model, _, _ = reconstruction(count=2)
     model.images[0] = (*model.images[0][:4], "../../secret.png", [])
     model.write(tmp_path / "c/sparse/0", "bin")
-    with pytest.raises(PathError, match=r"secret\.png"):
+    with pytest.raises(FilePathError, match=r"secret\.png"):
         load_scene(tmp_path / "c")
 
 

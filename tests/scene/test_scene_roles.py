@@ -26,6 +26,7 @@ from splatcert.scene.roles import (
     require_labels,
 )
 from splatcert.scene.scene import TensorPixels, scene_from_tensors
+from waiting import PATIENCE
 
 
 @pytest.fixture
@@ -200,7 +201,7 @@ def test_breaking_the_hypothesis_does_not_type_check(tmp_path):
         [pyright, "--pythonpath", sys.executable, "-p", str(tmp_path)],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE,
         check=False,
     )
     flagged = {int(line.split(":")[1]) for line in run.stdout.splitlines() if "snippet.py:" in line}

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """gsplat's world normalisation, against analytic cases and a separate implementation."""
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
-
-import json
 
 import numpy as np
 import pytest
-from scipy.spatial.transform import Rotation
 
 from splat_layouts import (
     assert_same_bits,
@@ -13,10 +11,9 @@ from splat_layouts import (
     write_inria_folder,
     write_table,
 )
-from splatcert.camera import Camera
 from splatcert.errors import InputError
 from splatcert.splats.files import describe_model, load_splats
-from splatcert.splats.inria import as_inria, open_inria, trained_size
+from splatcert.splats.inria import open_inria
 
 CFG = (
     "Namespace(sh_degree=3, source_path='/captures/truck', model_path='./output/1', "
@@ -52,9 +49,7 @@ def test_settings_are_reported(folder):
     assert info.background == (0, 0, 0) and info.frame == "data"
     assert info.held_out == "every 8th image by name"
     assert any("cx and cy" in note for note in info.notes)
-    run = open_inria(path)
-    assert run.source_path == "/captures/truck" and run.images == "images"
-    assert run.sh_degree == 3 and run.resolution == -1 and not run.has_exposure
+    assert not open_inria(path).has_exposure
 
 
 def test_without_eval_or_without_cfg_args_the_notes_say_so(tmp_path):
@@ -80,63 +75,3 @@ def test_an_uncertainty_model_keeps_its_field_as_extra_columns(tmp_path):
     names = tuple(f"change_{k}" for k in range(16))
     assert tuple(load_splats(path).extra) == names
     assert describe_model(path).extra == names
-
-
-def test_cameras_are_world_to_camera_with_a_centred_principal_point(folder):
-    path, _ = folder
-    turn = Rotation.random(random_state=1).as_matrix()
-    entry = {
-        "id": 0,
-        "img_name": "IMG_01.jpg",
-        "width": 1957,
-        "height": 1091,
-        "position": [1.0, 2.0, 3.0],
-        "rotation": turn.tolist(),
-        "fy": 1163.25,
-        "fx": 1156.28,
-    }
-    (path / "cameras.json").write_text(json.dumps([entry]))
-    run = open_inria(path)
-    camera = run.cameras["IMG_01.jpg"]
-    np.testing.assert_allclose(camera.centre, [1, 2, 3], atol=1e-12)
-    np.testing.assert_allclose(camera.world_to_camera[:3, :3], turn.T)
-    assert (camera.cx, camera.cy) == (978.5, 545.5)
-    trained = run.as_trained(camera)
-    assert (trained.width, trained.height) == (1600, 891)
-    assert trained.fx == pytest.approx(1156.28 * 1600 / 1957)
-
-
-@pytest.mark.parametrize(
-    "entries", ["{}", "[{}]", '[{"img_name": "a", "rotation": [1], "position": [0, 0, 0]}]']
-)
-def test_broken_cameras_are_refused(folder, entries):
-    path, _ = folder
-    (path / "cameras.json").write_text(entries)
-    with pytest.raises(InputError, match=r"cameras\.json"):
-        _ = open_inria(path).cameras
-
-
-@pytest.mark.parametrize(
-    ("size", "resolution", "expected"),
-    [
-        ((979, 546), -1, (979, 546)),
-        ((4946, 3286), -1, (1600, 1063)),
-        ((4946, 3286), 1, (4946, 3286)),
-        ((4946, 3286), 4, (1236, 822)),
-        ((4946, 3286), 8, (618, 411)),
-        ((4000, 3000), 1000, (1000, 750)),
-    ],
-)
-def test_trained_sizes(size, resolution, expected):
-    assert trained_size(*size, resolution) == expected
-
-
-def test_a_capture_camera_as_inria_sees_it():
-    camera = Camera(
-        world_to_camera=np.eye(4), fx=800, fy=810, cx=333, cy=222, width=800, height=600
-    )
-    seen = as_inria(camera, 2)
-    assert (seen.width, seen.height, seen.cx, seen.cy) == (400, 300, 200, 150)
-    assert (seen.fx, seen.fy) == (400, 405)
-    with pytest.raises(InputError, match="resolution"):
-        as_inria(camera, -3)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files that lie, stop early or hold something else: refused with a reason, never a crash."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Telling models apart, and saying what was found when there is none."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files that would run code in the tool they come from must not run it here."""
 
 from __future__ import annotations

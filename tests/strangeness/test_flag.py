@@ -110,7 +110,7 @@ def test_what_a_camera_sees_can_be_strange_too(capture, change, said):
     limit, calibration, poses = capture
     flag = limit.check(calibration[0]._replace(**change), poses)
     assert said in flag.reasons[0]
-    assert flag.words().endswith("(false alarms: at most 4.8% of views like those calibrated on)")
+    assert flag.words().endswith("(false alarms: at most 4.8% of views like the calibration views)")
 
 
 def test_a_training_view_is_measured_against_the_others():

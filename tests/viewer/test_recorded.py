@@ -12,7 +12,7 @@ import pytest
 
 from splatcert import cli
 from splatcert.frames.film import can_film
-from splatcert.scene.camera_paths import PathError
+from splatcert.scene.camera_paths import CameraPathError
 from splatcert.scene.readers.camera_files import camera_list, read_cameras
 from splatcert.splats.files import save_ply
 from splatcert_viewer.cameras.films import Films
@@ -47,7 +47,7 @@ def test_a_path_leads_through_its_key_views_and_is_as_large_as_certified(certifi
     assert nearest <= steps.max() < 8 * np.median(steps)
     largest = max(max(v.camera.width, v.camera.height) for v in certificate.record.training)
     assert {max(camera.width, camera.height) for camera in cameras} == {largest}
-    with pytest.raises(PathError, match="at least 2 views"):
+    with pytest.raises(CameraPathError, match="at least 2 views"):
         frames_between(certificate, keys[:1], seconds=2)
 
 

@@ -141,8 +141,6 @@ def settings(data: bytes) -> None:
             run = open_inria(place.parent)
             assert run.has_held_out in (True, False, None)
             assert all(isinstance(note, str) for note in run.notes)
-            for camera in run.cameras.values():
-                run.as_trained(camera)
     except InputError:
         pass
 

@@ -69,7 +69,7 @@ class Certificate(Plotted):
     scale: FrozenScale | None = None
     """Maps a camera to its scale; without it a certificate can be read, but not predict."""
     other: OtherRenderer | None = None
-    """What carries the promise over to another renderer than the certified one; None for it."""
+    """How the promise carries over to a different renderer; None for the certified one."""
 
     def __repr__(self) -> str:
         views = self.record.guarantee.views

@@ -155,7 +155,7 @@ def too_few_to_split(views: int, alpha: Fraction) -> str:
         return f"{views} calibration views are too few to calibrate on {size} and test on the rest"
     if outer_rank(size, alpha) > size:
         return (
-            f"a split calibrates on {size} of the {views} views, and alpha = {alpha} needs "
+            f"a split calibrates on {size} of the {views} views, and alpha = {alpha} requires "
             f"{views_needed(alpha)} for a finite threshold"
         )
     return ""

@@ -37,7 +37,7 @@ class HistoryUnavailable(UserWarning):
 
 
 @dataclass(frozen=True)
-class Calibration:
+class LedgerLine:
     """One line of the ledger."""
 
     identity: str
@@ -108,14 +108,14 @@ def enter_calibration(
     return _shared(photos, before)
 
 
-def _read(path: Path) -> Iterator[Calibration]:
+def _read(path: Path) -> Iterator[LedgerLine]:
     """The lines of the ledger that can be read."""
     if not path.exists():
         return
     for line in require_regular_file(path).read_bytes().splitlines():
         with suppress(*UNREADABLE):
             entry = json.loads(line)
-            yield Calibration(str(entry["identity"]), frozenset(map(str, entry["photos"])))
+            yield LedgerLine(str(entry["identity"]), frozenset(map(str, entry["photos"])))
 
 
 def _marks(files: Iterable[str | None]) -> frozenset[str]:
@@ -123,7 +123,7 @@ def _marks(files: Iterable[str | None]) -> frozenset[str]:
     return frozenset(photo_mark("", file) for file in files if file is not None)
 
 
-def _shared(photos: frozenset[str], others: list[Calibration]) -> PhotoHistory:
+def _shared(photos: frozenset[str], others: list[LedgerLine]) -> PhotoHistory:
     """How many of these calibrations used some of these photographs, and how many of these."""
     used = {one.identity: one.photos & photos for one in others}
     return PhotoHistory(
@@ -173,9 +173,10 @@ def history_words(record: Record) -> str:
     known = before.certificates if before is not None else 0
     if here is not None and here.certificates > known:
         more = here.certificates - known
+        which = "" if here.photos == views else f"{here.photos} of "
         told.append(
             f"The ledger on this computer lists {more} {'other' if not known else 'further'} "
-            f"certificate{'s' * (more > 1)} calibrated on {here.photos} of these {views} photos."
+            f"certificate{'s' * (more > 1)} calibrated on {which}these {views} photos."
         )
     if not told:
         return ""

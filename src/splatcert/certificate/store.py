@@ -139,7 +139,7 @@ def folder_of(path: Path) -> Path:
     if not (folder / MAIN).is_file():
         raise CertificateError(
             f"{path} is not a certificate: it contains no {MAIN}.\n"
-            "  Give the folder that splatcert certify wrote. An interrupted run leaves none:\n"
+            "  Pass the folder that splatcert certify wrote. An interrupted run leaves none:\n"
             "  run the same command again to resume it."
         )
     return folder

@@ -22,10 +22,9 @@ HOLDOUT = (
     "split that the capture's format stores, or none. auto: "
 )
 MEMBER = "Member of a family of certificates. Default: the first."
-MEMBER_OPTION: Any = tyro.conf.arg(metavar="NAME", help=MEMBER, help_behavior_hint="")
 EVERY = 8
 """Photos of which `train` holds out one at random."""
-RULES = "N|randomN|blockLofN|NAMES|FILE|format|none"
+RULES = "N|randomN|blockLofN|NAMES|FILE|format|none|auto"
 HOLDOUT_OPTION: Any = tyro.conf.arg(
     metavar=RULES, help=f"{HOLDOUT}the model's split, else the format's, else every 8th photo."
 )
@@ -50,9 +49,9 @@ def what_is_kept(command: Command) -> str:
     return getattr(command, "interrupted", "No partial output was left behind. Run it again.")
 
 
-def unset(metavar: str, *aliases: str) -> Any:
+def unset(metavar: str, *aliases: str, text: str | None = None) -> Any:
     """An option whose help text names its default, because its value is None."""
-    return tyro.conf.arg(metavar=metavar, aliases=aliases, help_behavior_hint="")
+    return tyro.conf.arg(metavar=metavar, aliases=aliases, help=text, help_behavior_hint="")
 
 
 def require_threads(count: int) -> None:
@@ -69,11 +68,11 @@ class CaptureOptions:
     images: Annotated[str | None, unset("FOLDER")] = None
     """Folder of photographs, such as images_4. Default: the capture's own."""
     resolution: Annotated[str | None, unset("SIZE")] = None
-    """Longest side in pixels (640) or a factor (1/2). Default: as trained, else as stored."""
+    """Longest side in pixels (640) or a factor (1/2). Default: the model's, else as stored."""
     sparse: Annotated[int | None, unset("N")] = None
-    """COLMAP model to read, sparse/N. Default: as trained, else the one with the most photos."""
-    skip_missing: bool = False
-    """Leave poses out whose photo is missing. Default: as trained."""
+    """COLMAP model to read, sparse/N. Default: the model's, else the one with the most photos."""
+    skip_missing: Annotated[bool, tyro.conf.arg(help_behavior_hint="")] = False
+    """Skip poses whose photo is missing. Default: only if the model was trained that way."""
 
     @property
     def split(self) -> Holdout:
@@ -127,8 +126,8 @@ class CertificateOptions:
     model: Annotated[Path | None, unset("MODEL")] = None
     """Path to the certified model, if it has moved."""
     data: Annotated[Path | None, unset("DATA")] = None
-    """Path to the capture, if it has moved. It also places a model that its trainer moved."""
-    member: Annotated[str | None, MEMBER_OPTION] = None
+    """Path to the capture, if it has moved, or to find the frame of a model that has its own."""
+    member: Annotated[str | None, unset("NAME", text=MEMBER)] = None
     threads: int = 0
     """Threads of the cpu renderer; 0 means all cores. Does not affect the results."""
 

@@ -6,7 +6,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+
+import tyro
 
 from splatcert.commands import require_threads
 
@@ -14,6 +16,14 @@ if TYPE_CHECKING:
     from splatcert.config import Backend
 
 Result = TypeVar("Result")
+BACKEND = (
+    "Renderer: cpu (native code), gpu (WebGPU, any vendor), cuda (gsplat), reference (plain "
+    "torch), or auto (the fastest of these that agrees with the reference; see doctor)."
+)
+CERTIFIED_BACKEND = (
+    "Renderer: the certified one (cpu for a model), or another, to which the guarantee is carried "
+    "over: with --data by scoring the calibration photos again, else by widening the boxes."
+)
 
 
 @dataclass(frozen=True)
@@ -34,9 +44,9 @@ class Engine:
 class EngineOptions:
     """Renderer and number of threads."""
 
-    backend: Literal["auto", "cpu", "gpu", "cuda", "reference"] = "cpu"
-    """Renderer: cpu (native code), gpu (WebGPU, any vendor), cuda (gsplat), reference (plain
-    torch), or auto (the fastest of these that agrees with the reference; see doctor)."""
+    backend: Annotated[
+        Literal["auto", "cpu", "gpu", "cuda", "reference"], tyro.conf.arg(help=BACKEND)
+    ] = "cpu"
     threads: int = 0
     """Threads of the cpu renderer; 0 means all cores. Does not affect the pixels."""
     fallback: bool = False
@@ -63,9 +73,10 @@ class EngineOptions:
 class CertifiedEngineOptions(EngineOptions):
     """Renderer of a certificate, and number of threads."""
 
-    backend: Literal["certified", "auto", "cpu", "gpu", "cuda", "reference"] = "certified"  # pyright: ignore[reportIncompatibleVariableOverride]
-    """Renderer: that of the certificate (cpu for a model), or another one, to which the guarantee
-    is carried over; with --data by scoring the calibration photos again, else by wider boxes."""
+    backend: Annotated[  # pyright: ignore[reportIncompatibleVariableOverride]
+        Literal["certified", "auto", "cpu", "gpu", "cuda", "reference"],
+        tyro.conf.arg(help=CERTIFIED_BACKEND),
+    ] = "certified"
 
 
 def started(

@@ -65,7 +65,7 @@ class Flag:
         if self.rate is None:
             return ""
         most = rounded_up_percent(self.rate)
-        return f" (false alarms: at most {most} of views like those calibrated on)"
+        return f" (false alarms: at most {most} of views like the calibration views)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,9 +86,9 @@ class Boxes(Plotted):
     flag: Flag | None = None
     """Whether the camera differs from the calibration views; None if not checked."""
     descriptor: NDArray[np.float64] | None = None
-    """z_v, [24], which tests between cameras compare; None for maps of your own."""
+    """z_v, [24], by which cameras are compared; None for maps of your own."""
     margin: float = 0.0
-    """Part of every half-width that makes up for another renderer than the certified one."""
+    """Part of every half-width that covers the difference from the certified renderer."""
 
     @classmethod
     def around(

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Difficulty of a view: descriptor, predictor, and how a predictor is learned. NumPy only."""
+"""Difficulty of a view: descriptor, predictor, and how one is learned. NumPy and SciPy only."""

@@ -152,7 +152,7 @@ class ViewPredictor:
         }
 
     def without_field(self) -> ViewPredictor:
-        """The same without its field on the card, as certificates hold it: they have their own."""
+        """The same without the field on its card: a certificate describes the field itself."""
         card = {key: value for key, value in self.card.items() if key != "field"}
         return replace(self, card=card)
 

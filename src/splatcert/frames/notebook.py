@@ -35,7 +35,7 @@ class FigureError(InputError):
 @singledispatch
 def html_of(shown: object) -> str:
     """What a notebook shows."""
-    raise TypeError(f"nothing to show of {type(shown).__name__}")
+    raise TypeError(f"cannot show a {type(shown).__name__}")
 
 
 @html_of.register
@@ -96,7 +96,7 @@ def figure_of(shown: object) -> Any:
         from matplotlib.figure import Figure
     except ImportError:
         raise FigureError(
-            "figures need matplotlib.\n  Install it: pip install 'splatcert[figures]'."
+            "figures require matplotlib.\n  Install it: pip install 'splatcert[figures]'."
         ) from None
 
     class ShownFigure(Figure):
@@ -113,7 +113,7 @@ def figure_of(shown: object) -> Any:
     elif isinstance(shown, Certificate):
         _draw_certificate(figure, shown)
     else:
-        raise TypeError(f"nothing to draw of {type(shown).__name__}")
+        raise TypeError(f"cannot draw a {type(shown).__name__}")
     return figure
 
 

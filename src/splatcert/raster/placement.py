@@ -151,7 +151,8 @@ def require_frame(fits: Sequence[FrameFit]) -> FrameFit:
     numbers = "; ".join(f"{one.name} {one.fit.psnr:.1f}" for one in fits)
     if not best.fit.is_likeness:
         raise FrameError(
-            f"in no possible frame does the model match {best.fit.photos} training photos.\n"
+            "the model does not match its photos in any possible frame "
+            f"({best.fit.photos} training photos compared).\n"
             f"  PSNR in dB: {numbers}.\n"
             f"  One flat colour per photo reaches {best.fit.flat:.1f}.\n"
             "  The model belongs to a different capture, or COLMAP was run again after training."

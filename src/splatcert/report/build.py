@@ -20,7 +20,7 @@ from splatcert.deploy import load_certificate
 from splatcert.difficulty.views_file import Views
 from splatcert.progress import Progress, quiet
 from splatcert.report.content import (
-    Calibration,
+    CalibrationViews,
     Estimate,
     Facts,
     NextPhotos,
@@ -132,12 +132,12 @@ def report_of(
     )
 
 
-def calibration_of(certificate: Certificate) -> Calibration:
+def calibration_of(certificate: Certificate) -> CalibrationViews:
     """The calibration views of a certificate, as rows of numbers."""
     record, views = certificate.record, certificate.views
     rows = views.held_out.rows_of(view.name for view in record.calibration)
     reach = [views.oracle("held-out", beta, record.scale.shape)[rows] for beta in views.betas]
-    return Calibration(
+    return CalibrationViews(
         names=tuple(view.name for view in record.calibration),
         factors=np.array([view.factor for view in record.calibration]),
         levels=views.betas,

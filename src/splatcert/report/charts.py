@@ -15,7 +15,7 @@ from splatcert.conformal.levels import in_percent
 from splatcert.conformal.ranks import rank_correlation
 from splatcert.report.colours import WidthScale
 from splatcert.report.content import (
-    Calibration,
+    CalibrationViews,
     NextPhoto,
     ShapeTest,
     percent,
@@ -29,7 +29,7 @@ Array = NDArray[np.float64]
 PLAN_WIDTH, PLAN_HEIGHT, PLAN_MARGIN = 440, 320, 22
 
 
-def coverage_curve(views: Calibration, guarantee: Guarantee) -> Markup:
+def coverage_curve(views: CalibrationViews, guarantee: Guarantee) -> Markup:
     """Share of views with at least a given share of pixels inside, and the guaranteed level.
 
     Exact everywhere with photos; from the certificate alone, exact at its levels (dots).
@@ -60,7 +60,9 @@ def coverage_curve(views: Calibration, guarantee: Guarantee) -> Markup:
     )
 
 
-def covered_shares(views: Calibration, guarantee: Guarantee) -> tuple[list[float], list[float]]:
+def covered_shares(
+    views: CalibrationViews, guarantee: Guarantee
+) -> tuple[list[float], list[float]]:
     """Pixel coverage per view, or the share of views that reach each level, and the levels."""
     if views.inside is not None:
         return views.inside.tolist(), []
@@ -68,13 +70,13 @@ def covered_shares(views: Calibration, guarantee: Guarantee) -> tuple[list[float
     return [_reaching(views, guarantee, beta) for beta in betas], [float(1 - b) for b in betas]
 
 
-def _reaching(views: Calibration, guarantee: Guarantee, beta: Fraction) -> float:
+def _reaching(views: CalibrationViews, guarantee: Guarantee, beta: Fraction) -> float:
     """Share of views with at least 1 - beta of their pixels inside: a* <= q a (lem:event)."""
     return float(np.mean(is_covered(views, guarantee, beta)))
 
 
 def is_covered(
-    views: Calibration, guarantee: Guarantee, beta: Fraction | None = None
+    views: CalibrationViews, guarantee: Guarantee, beta: Fraction | None = None
 ) -> NDArray[np.bool_]:
     """Whether each view reaches its pixel coverage, [m]."""
     needed = views.needed(guarantee.beta if beta is None else beta)
@@ -87,7 +89,7 @@ def _percents(low: float, high: float) -> tuple[tuple[float, str], ...]:
     return tuple((high - k * step, f"{100 * (high - k * step):.0f}%") for k in range(count, -1, -1))
 
 
-def width_by_view(views: Calibration, guarantee: Guarantee) -> Markup:
+def width_by_view(views: CalibrationViews, guarantee: Guarantee) -> Markup:
     """Mean half-width per view, given and needed, from easiest to hardest."""
     order = views.by_difficulty(guarantee.beta)
     needed = views.needed(guarantee.beta)[order].tolist()
@@ -126,7 +128,7 @@ def unit_axis(left: Axis) -> Axis:
     return Axis("of 1", left.low, left.high, kept)
 
 
-def factor_scatter(views: Calibration, guarantee: Guarantee) -> Markup:
+def factor_scatter(views: CalibrationViews, guarantee: Guarantee) -> Markup:
     """View factor against the half-width needed, on log axes; views above the line fall short."""
     needed, factors = views.needed(guarantee.beta), views.factors
     across = _log_axis("view factor a, predicted without the view's photo", factors)
@@ -189,7 +191,7 @@ def shape_curve(test: ShapeTest) -> Markup:
 
 def plan(
     training: Array,
-    views: Calibration,
+    views: CalibrationViews,
     guarantee: Guarantee,
     chosen: tuple[NextPhoto, ...],
     scale: WidthScale,

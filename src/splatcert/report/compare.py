@@ -18,7 +18,7 @@ from splatcert.config import ReportConfig
 from splatcert.progress import Progress, quiet
 from splatcert.report.build import calibration_of
 from splatcert.report.colours import WidthScale
-from splatcert.report.content import Calibration, width
+from splatcert.report.content import CalibrationViews, width
 from splatcert.report.page import fill_template, scale_of
 from splatcert.report.pictures import Panel, ViewPicture, panels
 from splatcert.report.svg import Axis, Chart
@@ -156,7 +156,7 @@ def refuse_other_levels(certificates: Sequence[Certificate], places: Sequence[st
 
 
 def _row(
-    name: str, certificates: tuple[Certificate, Certificate], views: Sequence[Calibration]
+    name: str, certificates: tuple[Certificate, Certificate], views: Sequence[CalibrationViews]
 ) -> Row:
     def both(values: Sequence[NDArray[np.float64]]) -> tuple[float, float]:
         found = [

@@ -36,7 +36,7 @@ class Condition:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Calibration:
+class CalibrationViews:
     """The calibration views, one row each."""
 
     names: tuple[str, ...]
@@ -140,7 +140,7 @@ class ReportContent:
     batch_only: bool
     """Whether the guarantee covers only views of the certified batch."""
     conditions: tuple[Condition, ...]
-    calibration: Calibration
+    calibration: CalibrationViews
     photos: tuple[PhotoError, ...]
     """Training and calibration photographs, from the largest error to the smallest."""
     training_places: Array

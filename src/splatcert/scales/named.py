@@ -56,7 +56,7 @@ def stored_scale(record: ScaleRecord, center: Center = "render") -> Scale:
         return Constant()
     raise ScaleNameError(
         f"the certificate uses the scale {record.name!r}, which is not in the package.\n"
-        "  It is somebody's own map, which only Python can load: pass the same OwnMap as scale."
+        "  It is a map of someone's own, which only Python can load: pass the same OwnMap as scale."
     )
 
 

@@ -38,7 +38,6 @@ from splatcert.scales.training_views import TrainingSide, fit_scene, study
 from splatcert.scene.roles import QueryView, TrainingView
 
 Array = NDArray[np.float64]
-Betas = tuple[Fraction, ...]
 Photos = Sequence[TrainingView]
 Seen = Sequence[TrainingRecord]
 

@@ -34,7 +34,7 @@ CLOSING_STEPS = 4.0
 """The path closes if its ends are at most this many median steps apart."""
 
 
-class PathError(InputError):
+class CameraPathError(InputError):
     """Cameras from which no path can be made."""
 
 
@@ -158,7 +158,9 @@ def spline(cameras: Sequence[Camera], *, fps: int, seconds: float | None = None)
 def through(keys: Sequence[Camera], *, fps: int, seconds: float) -> list[Camera]:
     """Through these cameras in their order, from the first to the last, at an even pace."""
     if len(keys) < 2:
-        raise PathError(f"a path requires at least 2 views, got {len(keys)}.\n  Add another view.")
+        raise CameraPathError(
+            f"a path requires at least 2 views, got {len(keys)}.\n  Add another view."
+        )
     centres, turns = _placed(keys)
     times = _along(centres, turns, extent_of(keys) or 1.0)
     asked = np.linspace(0, times[-1], _frames(0, fps, seconds))
@@ -207,7 +209,7 @@ def usual_lens(cameras: Sequence[Camera]) -> Camera:
 
 def _require_several(cameras: Sequence[Camera]) -> None:
     if len(cameras) < 4 or extent_of(cameras) == 0:
-        raise PathError(
+        raise CameraPathError(
             "a path requires at least 4 training cameras at different positions, "
             f"got {len(cameras)}.\n"
             "  Pass the cameras themselves: --cameras FILE."

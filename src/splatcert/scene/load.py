@@ -75,7 +75,7 @@ def read_photographs(
         format: Format to read if a folder holds several. Default: the first that is recognised.
         allow_outside: Let the dataset name files outside its folder.
         sparse: N for the COLMAP model `sparse/N`. Default: the one with the most photos.
-        skip_missing: Leave poses out whose photo is missing, as if the dataset did not name them.
+        skip_missing: Skip poses whose photo is missing, as if the dataset did not name them.
     """
     kind, source = recognise(Path(path), format, sparse)
     root = Path(path) if Path(path).is_dir() else source.parent
@@ -139,7 +139,7 @@ class Photographs:
         with_mask = sum(photo.has_mask for photo in photos.values())
         if isinstance(self.masks, str) and not with_mask:
             raise SceneError(
-                f"masks {self.masks!r} were asked for, but none of {len(photos)} photos has one.\n"
+                f"masks {self.masks!r} were requested, but none of {len(photos)} photos has one.\n"
                 f"  In {self.finder.root}.\n"
                 "  A mask has the name of its photo, with or without .png added."
             )

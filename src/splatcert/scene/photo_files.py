@@ -160,7 +160,7 @@ PHOTO_SUFFIXES = (".png", ".jpg", ".jpeg", ".JPG", ".JPEG", ".PNG", ".webp", ".t
 """Tried in this order if a dataset names a photo without its suffix, or with a wrong one."""
 
 
-class PathError(InputError):
+class FilePathError(InputError):
     """A dataset names a file that it must not name."""
 
 
@@ -177,7 +177,7 @@ def inside(path: Path, roots: Iterable[Path], *, named_by: Path, allow_outside: 
     if any(real.is_relative_to(root) for root in allowed):
         return path
     via = f" (a link to {real})" if Path(os.path.abspath(path)) != real else ""
-    raise PathError(
+    raise FilePathError(
         f"{path}{via} lies outside the dataset {allowed[0]}.\n"
         f"  Named by {named_by}.\n"
         "  Copy the file into the dataset. In Python, the option allow_outside of load_scene\n"
@@ -191,7 +191,7 @@ def _resolved(path: Path, named_by: Path) -> Path:
         real.is_file()  # a system call, which refuses names that are too long
     except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a zero byte
         why = str(getattr(error, "strerror", None) or error).split(" from ")[0]
-        raise PathError(
+        raise FilePathError(
             f"{str(path)[:200]!r} cannot be the name of a file: {why[:100]}.\n"
             f"  Named by {named_by}.\n"
             "  Correct the name."

@@ -94,7 +94,7 @@ class TrainingViews(Sequence[TrainingView]):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Scene(Shown):
-    """What was photographed. World frame and units are those of the dataset."""
+    """Training and held-out views of one capture, in the world frame and units of the dataset."""
 
     path: Path
     format: str

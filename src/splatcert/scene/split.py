@@ -29,7 +29,7 @@ RULES = (
 )
 
 
-class SplitError(InputError):
+class HoldoutRuleError(InputError):
     """A split that cannot be made."""
 
 
@@ -67,12 +67,12 @@ class DrawnRule:
 
     def _check(self, photos: int) -> None:
         if self.length == 1 and not 2 <= self.every <= photos:
-            raise SplitError(
+            raise HoldoutRuleError(
                 f"random{self.every} cannot split {photos} photos.\n"
                 "  Pass a number from 2 to that many, such as random8 for one of every 8."
             )
         if not 1 <= self.length < self.every <= photos:
-            raise SplitError(
+            raise HoldoutRuleError(
                 f"block{self.length}of{self.every} cannot split {photos} photos.\n"
                 "  The second number must be larger than the first and at most that many:\n"
                 "  block5of20 holds out 5 consecutive photos of every 20."
@@ -104,7 +104,7 @@ def split(dataset: Dataset, holdout: Holdout) -> tuple[dict[str, Part], str]:
     if holdout is None or (holdout == 0 and not isinstance(holdout, bool)):
         parts, rule = _by_index(names, 0), "no photo held out"
     elif isinstance(holdout, bool):
-        raise SplitError(f"the hold-out must be {RULES}; got {holdout}")
+        raise HoldoutRuleError(f"the hold-out must be {RULES}; got {holdout}")
     elif isinstance(holdout, int):
         parts = _by_index(names, holdout)
         rule = f"index % {holdout} == 0 of the sorted names held out"
@@ -119,9 +119,11 @@ def split(dataset: Dataset, holdout: Holdout) -> tuple[dict[str, Part], str]:
     elif (named := names_in(holdout)) and (len(named) > 1 or named[0] in names):
         parts, rule = _by_name(names, named, dataset.added)
     else:
-        raise SplitError(f"{os.fspath(holdout)[:200]!r} is not a way to hold out.\n  Pass {RULES}.")
+        raise HoldoutRuleError(
+            f"{os.fspath(holdout)[:200]!r} is not a way to hold out.\n  Pass {RULES}."
+        )
     if "training" not in parts.values():
-        raise SplitError(
+        raise HoldoutRuleError(
             f"none of the {len(names)} photos is left for training ({rule}).\n"
             f"  In {dataset.source}.\n"
             "  Hold out fewer photos."
@@ -132,7 +134,7 @@ def split(dataset: Dataset, holdout: Holdout) -> tuple[dict[str, Part], str]:
 def _by_index(names: Sequence[str], every: int) -> dict[str, Part]:
     """Photos at index 0, n, 2n, ... of the sorted names."""
     if every < 0 or every == 1:
-        raise SplitError(
+        raise HoldoutRuleError(
             f"a hold-out of {every} leaves nothing to train on.\n"
             "  Pass 8 for every 8th photo, any other number above 1, or 0 for none."
         )
@@ -174,7 +176,7 @@ def _by_list(names: Sequence[str], path: Path) -> dict[str, Part]:
     try:
         lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
     except UnicodeDecodeError:
-        raise SplitError(
+        raise HoldoutRuleError(
             f"{path} is not text.\n  It must contain one photo name per line."
         ) from None
     wanted = [line for line in lines if line and not line.startswith("#")]
@@ -190,7 +192,7 @@ def _require_known(
     if unknown := [name for name in wanted if name not in known]:
         near = get_close_matches(unknown[0], names, n=1)
         hint = f"Did you mean {near[0]!r}?" if near else f"Names look like {names[0]!r}."
-        raise SplitError(
+        raise HoldoutRuleError(
             f"{len(unknown)} of {len(wanted)} held-out names are not in the dataset: "
             f"{listed(unknown)}.\n{where(unknown[0])}  Correct the names. {hint}"
         )
@@ -204,7 +206,7 @@ def _own(dataset: Dataset) -> tuple[dict[str, Part], str]:
     if dataset.format == "colmap" and listing.is_file():
         names = [shot.name for shot in dataset.shots]
         return _by_list(names, listing), "held out as listed in test.txt"
-    raise SplitError(
+    raise HoldoutRuleError(
         f"the dataset {dataset.source} does not define a split of its own.\n"
         "  Hold out every 8th photo (8), or the photos that a text file lists."
     )

@@ -12,7 +12,7 @@ from splatcert.certificate.content.record import (
 from splatcert.errors import listed
 from splatcert.scene.load import Photographs
 from splatcert.scene.scene import Scene
-from splatcert.scene.split import Holdout, SplitError, drawn_rule
+from splatcert.scene.split import Holdout, HoldoutRuleError, drawn_rule
 from splatcert.splats.account import TrainedOnTheseError, TrainingAccount
 
 HOW_TO_HOLD_OUT = (
@@ -59,7 +59,7 @@ def _split_registered(
 ) -> tuple[Scene, UnseenBy]:
     """The scene with the registered photos held out: no rule of an earlier trainer covers them."""
     if asked != "auto":
-        raise SplitError(
+        raise HoldoutRuleError(
             f"the held-out photos of {photographs.finder.root} are the "
             f"{len(photographs.dataset.added)} that splatcert register added.\n"
             "  Omit --holdout, or pass the capture that they were added to."

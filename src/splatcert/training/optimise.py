@@ -167,8 +167,7 @@ class Trainer:
             if not len(self.table):
                 raise DivergedError(
                     f"step {step}: every Gaussian has faded and was removed.\n"
-                    "  The photographs need none: are they all of the background's "
-                    "colour?"
+                    "  Check that the photographs are not all of the background's colour."
                 )
             self.stats = DensityStats.empty(len(self.table))
 

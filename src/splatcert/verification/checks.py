@@ -21,7 +21,7 @@ class Check:
     """None if it cannot be checked from the given inputs."""
     detail: str
     warning: bool = False
-    """Whether it passed, but the detail is something to weigh before relying on the boxes."""
+    """Whether it passed with a detail to consider before relying on the boxes."""
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ def _checks(folder: Path) -> Iterator[Check]:
 
 def _seal(stored: Stored) -> str:
     check(seal_of(stored.content) == stored.record.seal, "an entry was edited after sealing")
-    return "unbroken"
+    return "intact"
 
 
 def _files(stored: Stored) -> str:
@@ -146,7 +146,7 @@ def _history(stored: Stored) -> str:
     """Other certificates of the same photographs, as certificate and ledger list them."""
     if words := history_words(stored.record):
         raise Warned(words)
-    return "no other certificate calibrated on these photos is listed here"
+    return "no other certificate of these photos is listed on this computer"
 
 
 def _inputs(stored: Stored) -> str:

@@ -24,6 +24,7 @@ from splatcert.verification.tolerances import (
     SAME_PIXELS,
     Tolerance,
     check_arrays,
+    within,
 )
 
 HalfWidths = Iterable[tuple[str, NDArray[np.float64], NDArray[np.float64]]]
@@ -144,7 +145,7 @@ def _field(stored: Certificate, again: Certificate, tolerance: Tolerance) -> str
     # Direction and error of a Gaussian are sums over the same pixels as its exposure.
     exposure = FLOOR / tolerance.far + again.field.support[..., :1]
     tolerance.check("recomputed support", stored.field.support, again.field.support, exposure)
-    return f"refitted to the training photos: coefficients within {difference:.1e}"
+    return f"refitted to the training photos: coefficients {within(difference)}"
 
 
 def _scores(stored: Certificate, again: Certificate, tolerance: Tolerance) -> str:
@@ -177,7 +178,7 @@ def _same_for_views(one: Record, other: Record, entry: str, tolerance: Tolerance
     }
     wrong = [name for name, difference in apart.items() if not difference <= tolerance.near]
     check(not wrong, f"{len(wrong)} recomputed {entry}s do not match: {listed(wrong)}")
-    return f"all {len(ours)} recomputed from scratch, within {max(apart.values()):.1e}"
+    return f"all {len(ours)} recomputed from scratch: {within(max(apart.values()))}"
 
 
 def _half_widths(
@@ -192,7 +193,7 @@ def _half_widths(
         views += 1
     if not views:
         raise NotCheckable("no half-widths were recomputed")
-    return f"at the cameras of all {views} calibration views, within {worst:.1e} of their mean"
+    return f"at all {views} calibration cameras, relative to their mean: {within(worst)}"
 
 
 def _threshold(stored: Certificate, again: Certificate, tolerance: Tolerance) -> str:

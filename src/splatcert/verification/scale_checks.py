@@ -113,5 +113,5 @@ def check_frozen(stored: Stored) -> str:
         sorted(entry.views) == sorted(stored.scores),
         "the labels used do not match the calibration views",
     )
-    told = f"all {len(batch)} scales were fixed before calibration labels were used, once"
+    told = f"calibration labels were used once, after all {len(batch)} scales were fixed"
     return "; ".join(filter(None, (told, record.labels.earlier())))

@@ -59,6 +59,11 @@ class Tolerance:
         return worst
 
 
+def within(worst: float) -> str:
+    """How closely numbers agree, in words, by their largest difference."""
+    return f"within {worst:.1e}" if worst else "identical"
+
+
 SAME_PIXELS = Tolerance(near=1e-4, far=1e-2, share=1e-3)
 """For photographs with the certified pixels: rounding on a different processor."""
 OTHER_DECODER = Tolerance(near=1e-2, far=1e-1, share=1e-2)

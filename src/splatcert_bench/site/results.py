@@ -201,7 +201,7 @@ def read_json(path: Path, kind: str) -> dict[str, Any]:
     """Read results or times that were written here."""
     if not path.exists():
         raise ArtefactError(
-            f"there are no {kind} at {path}.\n  Give a folder that splatcert bench has written."
+            f"there are no {kind} at {path}.\n  Pass a folder that splatcert bench wrote."
         )
     content = schema.read_json(path, f"table of {kind}", MAX_BYTES, raises=ArtefactError)
     found = (content.get("format"), content.get("version")) if isinstance(content, dict) else None

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compressed layouts written from their documentation, one Gaussian and one number at a time."""
 
 from __future__ import annotations

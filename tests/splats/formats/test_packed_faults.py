@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Damaged and hostile compressed files: one clear message, before memory is taken."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every compressed format, written independently and read back within its quantisation."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a file is, is told by its content, and what holds no splats is named."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is written, read back by a parser that shares nothing with the writer."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PlayCanvas' splat-transform as a second implementation, where it is installed.
 
 npm install -g @playcanvas/splat-transform, version 3 or later; SPLAT_TRANSFORM may name it.
@@ -20,6 +21,7 @@ from splat_layouts import random_splats
 from splatcert.splats.files import load_splats, save_ply
 from splatcert.splats.formats.save import save_glb, save_spz
 from splatcert.splats.gaussians import Splats
+from waiting import PATIENCE
 
 TOOL = os.environ.get("SPLAT_TRANSFORM") or shutil.which("splat-transform") or ""
 
@@ -38,9 +40,8 @@ pytestmark = pytest.mark.skipif(
 
 
 def convert(source: Path, target: Path) -> Path:
-    subprocess.run(
-        [TOOL, "-w", "-g", "cpu", source, target], check=True, capture_output=True, timeout=120
-    )
+    command = [TOOL, "-w", "-g", "cpu", source, target]
+    subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE)
     return target
 
 

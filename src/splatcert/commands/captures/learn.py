@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from splatcert.progress import Progress
     from splatcert.scales.guide_sources import GuideSource
 
+SOURCES_OPTION: Any = tyro.conf.arg(metavar="CERT|VIEWS...", help_behavior_hint="(required)")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Learn:
@@ -31,13 +33,12 @@ class Learn:
     with the result.
     """
 
-    sources: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="CERT|VIEWS")]
+    sources: Annotated[tuple[Path, ...], tyro.conf.Positional, SOURCES_OPTION]
     """Certificates to learn from, or their views.npz."""
     output: Annotated[Path, tyro.conf.arg(aliases=["-o"], metavar="FILE")]
     """JSON file to write the predictor to."""
     guide: bool = False
-    """Learn the weights of the guided scale instead, from the photos of certificates whose
-    capture and model are in the folder beside them."""
+    """Learn weights of the guided scale instead. Each capture and model must be beside its CERT."""
     config: tyro.conf.OmitArgPrefixes[LearnConfig] = field(default_factory=LearnConfig)
     json: bool = False
     """Print the predictor's card as JSON instead of a table."""

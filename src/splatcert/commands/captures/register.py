@@ -80,9 +80,7 @@ class Register:
         if self.json:
             print(json.dumps(facts(result, self.output), indent=2))
         else:
-            show_table(
-                COLUMNS, [cells(one, result) for one in result.outcomes], numbers=COLUMNS[2:7]
-            )
+            show_table(COLUMNS, [cells(one) for one in result.outcomes], numbers=COLUMNS[2:7])
             self._close(result)
         if not result.accepted:
             raise NothingRegisteredError(
@@ -101,14 +99,17 @@ class Register:
             return
         say("Wrote", f"{self.output}; the poses and points of {self.data} are unchanged in it")
         if len(kept) < ENOUGH:
-            say("Too few", f"certify needs {ENOUGH} for its default of 1/10: take more photos")
+            say(
+                "Too few",
+                f"certify requires {ENOUGH} at its default alpha of 1/10: take more photos",
+            )
         sizes = {max(lens.size) for lens in result.known.lenses}
         larger = max(max(one.photo.optics.size) for one in kept) > max(sizes)
         size = f" --resolution {max(sizes)}" if larger else ""
         say("Next", f"splatcert certify {shlex.quote(str(self.output))} MODEL -o CERT{size}")
 
 
-def cells(one: Outcome, result: Registration) -> tuple[str, ...]:
+def cells(one: Outcome) -> tuple[str, ...]:
     """A row of the table."""
     found, camera = one.located, "own" if one.photo.shared is None else "shared"
     told = ("-",) * 4

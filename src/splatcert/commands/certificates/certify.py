@@ -39,7 +39,6 @@ SCALE = (
     "separated by commas, so that any of them may be chosen afterwards. Default: guided, or paper "
     "with --predictor, --holes paper or --unit batch."
 )
-SCALE_OPTION: Any = tyro.conf.arg(metavar="NAME[,NAME]", help=SCALE, help_behavior_hint="")
 PREDICTOR = (
     "View predictor of the paper's scale: a file written by splatcert learn; default, strict "
     "(learned without Mip-NeRF 360) or reverse (without Tanks & Temples, Deep Blending); or none."
@@ -69,15 +68,15 @@ class Certify:
     promise: Literal["view", "path"] = "view"
     """What to promise: about a new view, or about a new stretch of consecutive views."""
     stretch: Annotated[int | None, unset("L")] = None
-    """Number of consecutive views of a stretch. Required with --promise path."""
+    """Length of a stretch, in consecutive views. Required with --promise path."""
     gamma: Annotated[str | None, unset("LEVEL")] = None
     """Largest share of a stretch's views that may fall short; 0 for none. Default: 1/5."""
     predictor: Annotated[str, tyro.conf.arg(metavar="FILE|NAME|none", help=PREDICTOR)] = "default"
-    scale: Annotated[str | None, SCALE_OPTION] = None
+    scale: Annotated[str | None, unset("NAME[,NAME]", text=SCALE)] = None
     holes: Literal["wide", "paper"] = "wide"
     """Boxes of the paper's scale where the model shows nothing: wide, or the narrowest (paper)."""
     center: Literal["render", "corrected"] = "render"
-    """Picture that boxes lie around: the render, or the render corrected by training photos."""
+    """Centre of the boxes: the render, or the render corrected by training photos."""
     guide: Annotated[Path | None, unset("FILE")] = None
     """Weights of the guided scale, written by splatcert learn --guide. Default: the package's."""
     unit: Literal["deployed", "batch"] = "deployed"
@@ -190,8 +189,8 @@ class Certify:
             return None
         if self.stretch is None:
             raise OptionError(
-                "--promise path requires --stretch L, the number of consecutive views to promise\n"
-                "  something about, such as --stretch 5."
+                "--promise path requires --stretch L, the length of a stretch in consecutive\n"
+                "  views, such as --stretch 5."
             )
         return PathPromise(self.stretch, self.gamma or PathPromise.gamma)
 

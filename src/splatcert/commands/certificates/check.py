@@ -48,11 +48,11 @@ class Check:
     max_half_width: Annotated[str | None, unset("WIDTH")] = None
     """Largest mean half-width over the views, where colours run from 0 to 1: 30/255 or 0.12."""
     max_flagged: Annotated[str | None, unset("SHARE")] = None
-    """Largest share of cameras that do not resemble the calibration views: 5% or 1/20."""
+    """Largest share of cameras that are flagged as unlike the calibration views: 5% or 1/20."""
     max_alpha: Annotated[str | None, unset("LEVEL")] = None
-    """Weakest alpha: the certificate's must be no larger."""
+    """Largest alpha that the certificate may have."""
     max_beta: Annotated[str | None, unset("LEVEL")] = None
-    """Weakest beta: the certificate's must be no larger."""
+    """Largest beta that the certificate may have."""
     cameras: Annotated[str | None, unset("WHICH|FILE")] = None
     """Cameras to check: orbit, spline, training, held-out, or a file or COLMAP folder."""
     inputs: tyro.conf.OmitArgPrefixes[CertificateOptions] = field(

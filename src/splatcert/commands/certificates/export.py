@@ -48,7 +48,7 @@ class Export:
     format: Literal["ply", "spz", "glb"] = "ply"
     """File format. glb keeps the columns as attributes; spz is smaller and has no room for them."""
     safe_orbit: bool = False
-    """Store the elevations and the least radius of the calibration cameras in each spz file."""
+    """Store the elevations and smallest radius of the calibration cameras in each spz file."""
     inputs: tyro.conf.OmitArgPrefixes[CertificateOptions] = field(
         default_factory=CertificateOptions
     )
@@ -160,7 +160,7 @@ class Export:
         say("Medians", ", ".join(f"{name} {value:.4g}" for name, value in medians.items()))
         say(
             "Colours",
-            f"{self.output}/{self._file(COLOURED)}, from 0 to {top:g}; legend in {LEGEND}",
+            f"{self.output}/{self._file(COLOURED)}, from 0 to {top:.3g}; legend in {LEGEND}",
         )
         if kept is not None:
             gone = count - kept

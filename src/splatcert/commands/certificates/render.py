@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import tyro
 
-from splatcert.commands import MEMBER_OPTION, unset
+from splatcert.commands import MEMBER, unset
 from splatcert.commands.engines import CertifiedEngineOptions, Engine
 from splatcert.console import progress, say, say_all
 from splatcert.errors import OptionError
@@ -50,7 +50,7 @@ class Render:
     """Path to the certified model, if it has moved."""
     data: Annotated[Path | None, unset("DATA")] = None
     """Capture: cameras and coordinate frame of a model; a certificate's own, if it has moved."""
-    member: Annotated[str | None, MEMBER_OPTION] = None
+    member: Annotated[str | None, unset("NAME", text=MEMBER)] = None
     resolution: Annotated[str | None, unset("SIZE")] = None
     """Longest side in pixels (1600) or a factor (1/2). Default: at most as large as certified."""
     seconds: Annotated[float | None, unset("FLOAT")] = None
@@ -187,9 +187,10 @@ def frame_words(
         return {}
     widths = sorted(float(row["mean_half_width"]) for row in rows)
     median, vacuous = widths[len(widths) // 2], sum(bool(row["vacuous"]) for row in rows)
+    least = width_in_words(widths[0]).removesuffix(" of 255")
     told = {
-        "Half-width": f"{width_in_words(median)} in the median frame ({width_in_words(widths[0])} "
-        f"to {width_in_words(widths[-1])}); pictures show 0 to {scale.top}",
+        "Half-width": f"{width_in_words(median)} in the median frame ({least} to "
+        f"{width_in_words(widths[-1])}); pictures show 0 to {scale.top}",
         "Vacuous": f"{vacuous} of {len(rows)} frames have boxes wider than the range of colours, "
         "which say nothing"
         if vacuous

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from splatcert.splats.gaussians import Splats
 
 LARGEST = 20
+OUTPUT = (
+    "File to write. Default: report.html, or comparison.html, in the folder of the (second) "
+    "certificate; beside that folder if the certificate was made on another computer."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,12 +48,10 @@ class Report:
     certificate: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="CERT")]
     """Folder written by splatcert certify."""
     other: Annotated[
-        Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="OTHER", help_behavior_hint="")
+        Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="[OTHER]", help_behavior_hint="")
     ] = None
     """Second certificate, to compare the first with."""
-    output: Annotated[Path | None, unset("FILE", "-o")] = None
-    """File to write. Default: report.html, or comparison.html, in the (second) certificate's folder
-    if it was made on this computer; otherwise beside the folder, which stays as it was."""
+    output: Annotated[Path | None, unset("FILE", "-o", text=OUTPUT)] = None
     other_model: Annotated[Path | None, unset("MODEL")] = None
     """Path to the model of the second certificate, if it has moved."""
     alone: bool = False

@@ -35,7 +35,7 @@ class Suggest:
     certificate: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="CERT")]
     """Folder written by splatcert certify."""
     output: Annotated[Path | None, unset("DIR", "-o")] = None
-    """Folder to write the cameras (cameras.json, COLMAP text), the table and a map to."""
+    """Folder for cameras (cameras.json, COLMAP text), table and map. Default: print the table."""
     count: int = 12
     """Number of photographs to suggest."""
     inputs: tyro.conf.OmitArgPrefixes[CertificateOptions] = field(

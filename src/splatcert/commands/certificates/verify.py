@@ -44,9 +44,9 @@ class VerifyError(InputError):
 class Verify:
     """Check a certificate, one line per check. Exit code 0 if all checks pass, 2 if not.
 
-    By itself: seal, hashes, levels, and the threshold, computed in two independent ways. With
-    --data and --model, recompute everything from scratch and compare. With --signed-by, check who
-    signed it.
+    Without options, check seal, hashes, levels and threshold from the certificate's folder. The
+    threshold is computed in two independent ways. With --data and --model, also recompute
+    everything from scratch and compare. With --signed-by, also check who signed it.
     """
 
     certificate: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="CERT")]
@@ -71,7 +71,7 @@ class Verify:
 
     def __post_init__(self) -> None:
         if (self.data is None) != (not self.model):
-            raise OptionError("--data and --model go together: scores need photos and splats.")
+            raise OptionError("--data and --model go together: scores require photos and splats.")
         if self.data is None and self.engine.backend != "certified":
             raise OptionError("--backend goes with --data and --model: nothing else is rendered.")
 

@@ -97,7 +97,7 @@ def _enough_views(certificate: Certificate) -> Condition:
         title=f"There are enough calibration {counted}",
         words=f"m = {units} {counted}; {in_percent(1 - alpha)} requires at least "
         f"{views_needed(alpha)}. The threshold is the {ordinal(rank)} smallest of their "
-        f"{units} scores. Another set of calibration {counted} would give another threshold: if "
+        f"{units} scores. Other calibration {counted} would give a different threshold: if "
         f"{counted} were independent, nine sets in ten would cover at least {percent(draws)} of "
         f"future {counted}.",
     )

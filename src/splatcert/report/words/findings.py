@@ -34,7 +34,7 @@ def evenness_found(certificate: Certificate) -> Condition:
         if uneven
         else "No sign that difficulty differs across the capture",
         words=f"{found} Permutation test over {tested}: p = {test.p_value:.2g} "
-        f"for all statistics together; values below {UNEVEN} are pointed out.",
+        f"for all statistics together; values below {UNEVEN} need attention.",
         columns=("tested against", "statistic", "value", "p alone"),
         rows=tuple(
             (one.coordinate, one.statistic, f"{one.value:+.2f}", f"{one.p_value:.2g}")
@@ -83,7 +83,7 @@ def fair_sample_found(certificate: Certificate) -> tuple[Condition, ...]:
             words=f"{check.words} The test compares the cameras of "
             f"{plural(check.held_out, 'calibration view')} and "
             f"{plural(check.training, 'training view')}. Its p-value is for all features "
-            f"together; values below {UNFAIR} are flagged.",
+            f"together; values below {UNFAIR} need attention.",
             columns=("feature", "median calibration", "median training", "z"),
             rows=tuple(
                 (one.feature, one.words(one.held_out), one.words(one.training), f"{one.z:+.2f}")
@@ -101,14 +101,14 @@ def looks_trained_on_found(certificate: Certificate) -> tuple[Condition, ...]:
     return (
         Condition(
             mark="attention" if test.flagged else "neutral",
-            title="The calibration photos may have been trained on"
+            title="No evidence that the calibration photos are new to the model"
             if test.flagged
             else "The calibration photos do not look trained on",
             words=f"{test.words} The test compares the residuals of "
             f"{plural(test.calibration, 'calibration view')} and "
             f"{plural(test.training, 'training view')}, each with those of the views nearest in "
-            "pose. Photos that were trained on, if chosen at random, are called out with "
-            f"probability at least {percent(1 - LEVEL)}. Unseen photos can be called out too: the "
-            "test has no known error rate for them.",
+            "pose. Photos that were trained on, if chosen at random, get this warning with "
+            f"probability at least {percent(1 - LEVEL)}. Unseen photos can get it too: the test "
+            "has no known error rate for them.",
         ),
     )
