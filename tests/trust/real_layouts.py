@@ -58,6 +58,17 @@ def without(layout: Layout, *files: str) -> Layout:
     return write
 
 
+def pointing(layout: Layout, *patterns: str) -> Layout:
+    """A layout in a clone without its large files."""
+
+    def write(it: Path) -> None:
+        layout(it)
+        for path in [path for pattern in patterns for path in it.glob(pattern)]:
+            path.write_text(POINTER)
+
+    return write
+
+
 def several(it: Path) -> None:
     write_colmap(it, place="sparse/1")
     reconstruction(3)[0].write(it / "sparse/0", "bin")
@@ -157,6 +168,12 @@ CAPTURES: dict[str, Layout] = {
     "Blender: inspect .": blender,
     "! Blender, another folder: inspect . --images train": blender,
     "transforms.json from Windows: inspect .": windows,
+    "! COLMAP, Git LFS pointers: inspect .": pointing(colmap(), "sparse/0/*"),
+    "! COLMAP, text, Git LFS pointers: inspect .": pointing(colmap("txt"), "sparse/0/*"),
+    "! COLMAP, a Git LFS pointer for points: inspect .": pointing(
+        colmap(), "sparse/0/points3D.bin"),
+    "! COLMAP, Git LFS pointers for photos: inspect .": pointing(colmap(), "images/*"),
+    "! nerfstudio, a Git LFS pointer: inspect .": pointing(nerfstudio, "transforms.json"),
     "! photos without poses: inspect .": lambda it: photo(it / "images/a.jpg", (64, 48)),
 }  # fmt: skip
 MODELS: dict[str, Layout] = {

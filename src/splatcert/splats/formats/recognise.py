@@ -7,7 +7,6 @@ Names lie: a file may be a pointer to itself, a mesh, or an index of other files
 from __future__ import annotations
 
 import json
-import re
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -23,6 +22,7 @@ from splatcert.splats.formats.splat import open_splat
 from splatcert.splats.formats.spz import open_spz
 from splatcert.splats.ply import REQUIRED
 from splatcert.splats.untrusted import ForeignFileError
+from splatcert.storage import lfs
 from splatcert.storage.ply_table import Header, read_header
 
 OPENERS: dict[FileFormat, Callable[[Path], FileModel]] = {
@@ -33,7 +33,6 @@ OPENERS: dict[FileFormat, Callable[[Path], FileModel]] = {
     "sog": open_sog,
     "glb": open_glb,
 }
-LFS = b"version https://git-lfs.github.com/spec/"
 HEAD = 4096
 MAX_JSON = 1 << 26
 OTHER_FILES = ("*.spz", "*.splat", "*.sog", "*.glb")
@@ -77,15 +76,8 @@ def open_model_file(kind: FileFormat, path: Path) -> FileModel:
 def refuse_pointer(path: Path) -> bytes:
     """The first bytes of a file, unless they are what Git LFS leaves in its place."""
     start = whole_file(path).read(count=HEAD)
-    if not start.startswith(LFS):
-        return start
-    size = re.search(rb"\nsize (\d{1,15})\s", start)
-    stated = f" to {int(size[1]) / 1e6:,.1f} MB" if size else ""
-    raise refusal(
-        path,
-        f"this is a Git LFS pointer{stated}, not the file itself.",
-        "Run `git lfs pull` in its repository.",
-    )
+    lfs.refuse_pointer(path, start, ForeignFileError)
+    return start
 
 
 def model_files(folder: Path) -> list[Path]:
