@@ -162,5 +162,5 @@ def test_held_out_views_may_be_given_by_name(capture):
     names = ("images/02.png", "images/05.png")
     scene = load_scene(capture, holdout=names)
     assert scene.held_out.names == names and len(scene.training) == 7
-    with pytest.raises(SplitError, match=r"1 of 1 held-out names are not in the dataset: 02\.png"):
+    with pytest.raises(SplitError, match=r"1 of 1 held-out names is not in the dataset: 02\.png"):
         load_scene(capture, holdout=("02.png",))
