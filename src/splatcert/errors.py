@@ -29,5 +29,10 @@ def listed(names: Iterable[str], limit: int = 3) -> str:
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
 
 
+def be(count: int) -> str:
+    """The verb that goes with a number of things: is or are."""
+    return "is" if count == 1 else "are"
+
+
 class OptionError(InputError):
     """An option out of range."""

@@ -163,6 +163,6 @@ def test_held_out_views_may_be_given_by_name(capture):
     scene = load_scene(capture, holdout=names)
     assert scene.held_out.names == names and len(scene.training) == 7
     with pytest.raises(
-        HoldoutRuleError, match=r"1 of 1 held-out names are not in the dataset: 02\.png"
+        HoldoutRuleError, match=r"1 of 1 held-out names is not in the dataset: 02\.png"
     ):
         load_scene(capture, holdout=("02.png",))

@@ -449,7 +449,7 @@ BAD_INPUT = {
     nothing_held_out: "is held out, so nothing can calibrate",
     one_held_out: "calibration requires at least 2",
     another_size: "50 x 40 pixels, its camera 60 x 40",
-    missing_photo: "1 of 24 training photos are missing",
+    missing_photo: "1 of 24 training photos is missing",
     broken_splats: "1 of 400 Gaussians are not finite",
     other_scene: "the model does not show what was photographed",
     other_schema: "feature 2 is 'g_x'",

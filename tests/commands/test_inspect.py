@@ -80,7 +80,7 @@ def test_a_folder_that_is_neither(tmp_path, capsys):
 def test_a_file_that_is_neither(tmp_path, capsys):
     (tmp_path / "holiday.txt").write_text("sun")
     assert cli.main(["inspect", str(tmp_path / "holiday.txt")]) == 2
-    assert "unknown file" in capsys.readouterr().err
+    assert "not a model" in capsys.readouterr().err
 
 
 def test_a_model_cut_short(model, capsys):

@@ -166,7 +166,9 @@ def test_copies_and_wrong_folders_are_refused(room, registered, tmp_path, capsys
         (data, str(tmp_path / "copies"), out): "holiday.png is known00.png of the capture",
         (data, str(tmp_path / "none"), out): "contains no photos",
         (data, str(root / "new"), str(taken)): "already contains",
-        (data, str(root / "new"), data): "is the capture itself",
+        (data, str(root / "new"), data): "is part of the capture",
+        (data, str(root / "new"), f"{data}/images/out"): "is part of the capture",
+        (data, str(root / "new"), out, "--sparse", "3"): "no COLMAP model 3",
         (str(registered[0]), str(root / "new"), out): "already contains 3 registered photos",
         (data, str(root / "new"), out, "--threads", "-1"): "--threads must be 0 or more",
     }
@@ -174,6 +176,23 @@ def test_copies_and_wrong_folders_are_refused(room, registered, tmp_path, capsys
         assert main(["register", first, second, "-o", output, *more]) == 2
         told = capsys.readouterr().err
         assert message in told and told.count("\n") <= 5
+
+
+def test_a_capture_with_missing_photos_needs_them_left_out(room, registered, tmp_path, capsys):
+    root, known, new = room
+    shutil.copytree(root / "data", tmp_path / "data")
+    (tmp_path / "data/images/known03.png").unlink()
+    (tmp_path / "new").mkdir()
+    shutil.copy(root / "new/new00.png", tmp_path / "new")
+    out = tmp_path / "out"
+    arguments = ["register", str(tmp_path / "data"), str(tmp_path / "new"), "-o", str(out)]
+    assert main(arguments) == 2
+    assert "--skip-missing" in capsys.readouterr().err
+    assert main([*arguments, "--skip-missing"]) == 0
+    assert "MODEL -o CERT --skip-missing" in " ".join(capsys.readouterr().out.split())
+    assert all(a < 0.2 and d < 0.02 for a, d in offsets(out, {"new00.png": new["new00.png"]}))
+    scene = load_scene(out, skip_missing=True)
+    assert len(scene.training) == len(known) - 1 and scene.held_out.names == ("new00.png",)
 
 
 def test_photos_of_another_place_alone_are_an_error(room, registered, tmp_path, capsys):

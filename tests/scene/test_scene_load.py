@@ -128,8 +128,8 @@ def test_unknown_names_in_a_list_are_refused_by_name(capture):
         ("random1", "random1 cannot split 9 photos"),
         ("random10", "random10 cannot split 9 photos"),
         ("random0", "random0 cannot split 9 photos"),
-        ("random", "'random' is not a way to hold out"),
-        ("nowhere.txt", "'nowhere.txt' is not a way to hold out"),
+        ("random", "'random' is neither a rule"),
+        ("nowhere.txt", "'nowhere.txt' is neither a rule"),
     ],
 )
 def test_impossible_splits_are_refused(capture, holdout, message):
@@ -350,13 +350,15 @@ def test_a_folder_that_the_user_names_may_lie_elsewhere(capture, tmp_path):
 
 def test_a_folder_that_is_no_dataset_says_what_was_looked_for(tmp_path):
     (tmp_path / "images.txt").write_text("a list, not a reconstruction")
-    for path in (tmp_path, tmp_path / "nowhere", tmp_path / "images.txt"):
+    for path in (tmp_path, tmp_path / "images.txt"):
         with pytest.raises(SceneError) as caught:
             load_scene(path)
         message = str(caught.value)
         for word in ("sparse/0", "transforms.json", "transforms_train.json", str(path)):
             assert word in message
         assert len(message.splitlines()) <= 5
+    with pytest.raises(SceneError, match="no such file or folder"):
+        load_scene(tmp_path / "nowhere")
 
 
 def test_formats_are_told_apart_and_can_be_chosen(capture):

@@ -134,7 +134,7 @@ def test_refused_requests_leave_no_entry(scene, tmp_path):
     (tmp_path / "images/photo_03.png").unlink()
     held_out = load_scene(tmp_path, holdout=3).held_out
     assert held_out.with_photo == ("photo_00.png", "photo_06.png")
-    with pytest.raises(LabelError, match=r"1 of 3 held-out photos are missing: photo_03\.png"):
+    with pytest.raises(LabelError, match=r"1 of 3 held-out photos is missing: photo_03\.png"):
         held_out.reveal("calibration", by="x")
     assert scene.held_out.ledger.entries == held_out.ledger.entries == ()
     assert len(held_out.reveal("calibration", held_out.with_photo, by="x")) == 2

@@ -90,7 +90,7 @@ def test_unknown_paths_say_what_was_found_and_what_is_accepted(tmp_path):
     (tmp_path / "empty").mkdir()
     cases = {
         tmp_path / "none": "no such file or folder",
-        tmp_path / "notes.txt": "b'hello'",
+        tmp_path / "notes.txt": 'starts with "hello"',
         tmp_path: "empty, notes.txt",
         tmp_path / "empty": "nothing",
     }

@@ -58,6 +58,17 @@ def without(layout: Layout, *files: str) -> Layout:
     return write
 
 
+def pointing(layout: Layout, *patterns: str) -> Layout:
+    """A layout in a clone without its large files."""
+
+    def write(it: Path) -> None:
+        layout(it)
+        for path in [path for pattern in patterns for path in it.glob(pattern)]:
+            path.write_text(POINTER)
+
+    return write
+
+
 def several(it: Path) -> None:
     write_colmap(it, place="sparse/1")
     reconstruction(3)[0].write(it / "sparse/0", "bin")
@@ -98,6 +109,12 @@ def windows(it: Path) -> None:
             one["file_path"] = one["file_path"].replace("/", "\\")
 
     edit_json(it / "transforms.json", turn)
+
+
+def photoless(it: Path) -> None:
+    names = [f"images/{k}.png" for k in range(4)]
+    meta = {"camera_angle_x": 0.8}
+    write_transforms(it, ring(4), meta=meta, names=names, photos=False)
 
 
 def file(name: str, content: bytes | str) -> Layout:
@@ -144,6 +161,13 @@ CAPTURES: dict[str, Layout] = {
         colmap(), "images/photo_03.png", "images/photo_04.png"),
     "! COLMAP, photos elsewhere: inspect .": lambda it: (
         write_colmap(it), (it / "images").rename(it / "images_2")),
+    "! COLMAP, the folder of its models: inspect sparse": several,
+    "! COLMAP, one of its models: inspect sparse/1": several,
+    "! transforms.json, photos missing, size not stated: inspect .": photoless,
+    "! transforms.json, point cloud missing: inspect .": lambda it: write_transforms(
+        it, ring(4), meta={**LENS, "ply_file_path": "sparse_pc.ply"}),
+    "! nothing there: inspect missing": lambda it: None,
+    "! nothing there: train missing -o run": lambda it: None,
     "COLMAP, photos elsewhere, named: inspect . --images images_2": lambda it: (
         write_colmap(it), (it / "images").rename(it / "images_2")),
     "COLMAP, names held out: inspect . --holdout photo_01.png,photo_05.png": colmap(),
@@ -157,6 +181,12 @@ CAPTURES: dict[str, Layout] = {
     "Blender: inspect .": blender,
     "! Blender, another folder: inspect . --images train": blender,
     "transforms.json from Windows: inspect .": windows,
+    "! COLMAP, Git LFS pointers: inspect .": pointing(colmap(), "sparse/0/*"),
+    "! COLMAP, text, Git LFS pointers: inspect .": pointing(colmap("txt"), "sparse/0/*"),
+    "! COLMAP, a Git LFS pointer for points: inspect .": pointing(
+        colmap(), "sparse/0/points3D.bin"),
+    "! COLMAP, Git LFS pointers for photos: inspect .": pointing(colmap(), "images/*"),
+    "! nerfstudio, a Git LFS pointer: inspect .": pointing(nerfstudio, "transforms.json"),
     "! photos without poses: inspect .": lambda it: photo(it / "images/a.jpg", (64, 48)),
 }  # fmt: skip
 MODELS: dict[str, Layout] = {
@@ -185,8 +215,16 @@ MODELS: dict[str, Layout] = {
     "! glTF of a mesh: inspect a.glb": file(
         "a.glb", packed.glb({"asset": {}, "meshes": [{"primitives": [{}]}]}, b"")),
     "! text glTF: inspect a.gltf": file("a.gltf", '{"asset": {"version": "2.0"}, "meshes": []}'),
+    "! a photo: inspect a.jpg": lambda it: photo(it / "a.jpg", (64, 48)),
+    "! a text file: inspect notes.txt": file("notes.txt", "Model information\n"),
+    "! a point cloud: inspect cloud.ply": lambda it: write_table(
+        it / "cloud.ply", {name: np.zeros(4, "f4") for name in ("x", "y", "z", "nx")}),
+    "! streamed SOG, its folder: inspect .": file("lod-meta.json", json.dumps(
+        {"lodLevels": 2, "filenames": ["0_0/meta.json"], "tree": {"bound": {}}})),
+    "Inria, its folder point_cloud: inspect point_cloud": lambda it: write_inria_folder(
+        it, {7000: SPLATS}, "Namespace(eval=True, sh_degree=2, white_background=False)"),
     "! Git LFS pointer: inspect model.ply": file("model.ply", POINTER),
-    "! ksplat: inspect a.ksplat": file("a.ksplat", b"\0\1" + bytes(4094)),
+    "! ksplat: inspect a.ksplat": file("a.ksplat", packed.KSPLAT),
     "! streamed SOG: inspect lod-meta.json": file("lod-meta.json", json.dumps(
         {"lodLevels": 2, "filenames": ["0_0/meta.json"], "tree": {"bound": {}}})),
     "! 3D Tiles: inspect tileset.json": file("tileset.json", json.dumps(

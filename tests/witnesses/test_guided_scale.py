@@ -111,7 +111,7 @@ def test_photographs_that_are_not_the_certified_ones_are_refused_by_name(certifi
     views, stored = list(made_capture(photos).training), sc.load_certificate(folder)
     with pytest.raises(PhotosError, match="were not given"):
         sc.load_certificate(folder, model)
-    with pytest.raises(PhotosError, match=f"1 of 24 training photos are missing: {views[3].name}"):
+    with pytest.raises(PhotosError, match=f"1 of 24 training photos is missing: {views[3].name}"):
         with_model(stored, model, photos=views[:3] + views[4:])
     cameras, pictures = photos
     changed = dict(pictures) | {views[5].name: pictures[views[5].name].flip(0)}

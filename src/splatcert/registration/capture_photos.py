@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,9 +41,9 @@ class KnownSide:
     """Camera of each photo: COLMAP's own number, or one counted here."""
 
     @classmethod
-    def open(cls, data: Path, images: str | None) -> KnownSide:
+    def open(cls, data: Path, reading: Mapping[str, Any]) -> KnownSide:
         """Read a capture of any format; of a format with its own split, the training photos."""
-        photographs = read_photographs(data, images=images)
+        photographs = read_photographs(data, **reading)
         dataset = photographs.dataset
         if dataset.added:
             raise RegistrationError(
@@ -68,6 +69,11 @@ class KnownSide:
             numbers = {lens: n for n, lens in enumerate(dict.fromkeys(lenses), 1)}
             keys = tuple(numbers[lens] for lens in lenses)
         return cls(photographs, shots, paths, lenses, keys)
+
+    @property
+    def is_colmap(self) -> bool:
+        """Whether its reconstruction is copied as it is."""
+        return self.photographs.dataset.format == "colmap"
 
     @property
     def poses(self) -> NDArray[np.float64]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -62,20 +63,23 @@ def register(
     photos: Path,
     output: Path,
     *,
-    images: str | None = None,
+    reading: Mapping[str, Any] | None = None,
     camera: Choice = "auto",
     threads: int = 0,
     on: Progress = quiet,
 ) -> Registration:
     """Localise new photos in a capture and write a capture with those that are certain.
 
-    The output is written if at least one photo is accepted.
+    `reading` is how to read the capture, as for `read_photographs`. The output is written if at
+    least one photo is accepted.
     """
     require_pycolmap()
-    known = KnownSide.open(data, images)
-    if output.exists() and output.resolve() == data.resolve():
+    known = KnownSide.open(data, reading or {})
+    place, root = output.resolve(), known.photographs.finder.root.resolve()
+    folders = {path.resolve().parent for path in known.paths} - {root}
+    if place == root or any(place.is_relative_to(folder) for folder in folders):
         raise RegistrationError(
-            f"{output} is the capture itself, which stays as it is.\n"
+            f"{output} is part of the capture, which stays as it is.\n"
             "  Choose another folder with --output."
         )
     refuse_other_content(output)

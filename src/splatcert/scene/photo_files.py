@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from splatcert.errors import InputError, listed
+from splatcert.errors import InputError, be, listed
 from splatcert.scene.dataset import Dataset, Part, Shot
 from splatcert.scene.lens import Lens, same_shape
 from splatcert.scene.pixels import Header, ImageError, exif_orientation, read_header
@@ -111,16 +111,28 @@ def find_photos(
     if missing:
         folders = {finder.images or shot.folder for shot in dataset.shots if shot.name in missing}
         looked = ", ".join(str(finder.root / folder) for folder in sorted(folders)[:3])
-        ways = "Restore them, or name their folder (--images FOLDER)."
-        if len(missing) < len(training):
-            ways = "Restore them, name their folder (--images FOLDER), or leave them out "
-            ways += "(--skip-missing)."
+        ways = "Restore them, name their folder (--images FOLDER), or leave them out "
+        ways += "(--skip-missing)."
+        if len(missing) == len(training):
+            ways = _where_all_are(dataset, missing[0])
         raise ImageError(
-            f"{len(missing)} of {len(training)} training photos are missing: {listed(missing)}.\n"
+            f"{len(missing)} of {len(training)} training photos {be(len(missing))} missing: "
+            f"{listed(missing)}.\n"
             f"  Named by {dataset.source}, looked for in {looked}.\n"
             f"  {ways}"
         )
     return found
+
+
+def _where_all_are(dataset: Dataset, name: str) -> str:
+    """What to do where no photo is found: look into the folders of the dataset."""
+    (file,) = (shot.file for shot in dataset.shots if shot.name == name)
+    beside = sorted(path for path in dataset.root.iterdir() if path.is_dir())
+    if found := [path.name for path in beside if existing_photo(path / file)]:
+        return f"They are in {listed(found)}: pass --images {found[0]}."
+    if dataset.source == dataset.root:
+        return "Pass the capture's folder, which contains images and sparse."
+    return "Restore them, or name their folder (--images FOLDER)."
 
 
 def fitted_lens(shot: Shot, path: Path, header: Header) -> Lens:

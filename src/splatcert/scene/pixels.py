@@ -28,6 +28,7 @@ from torch import Tensor
 from splatcert import camera as cameras
 from splatcert.errors import InputError
 from splatcert.scene.lens import Lens, Pixels, undistort
+from splatcert.storage.lfs import refuse_pointer, start_of
 from splatcert.storage.memory import BYTES_PER_PIXEL, require_memory
 
 FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "BMP", "PPM")
@@ -103,6 +104,7 @@ def _opened(path: Path) -> Iterator[Image.Image]:
     except InputError:
         raise
     except Exception as error:  # whatever makes a decoder fail, the file is at fault
+        refuse_pointer(path, start_of(path), ImageError)
         raise ImageError(
             f"{path} cannot be decoded: {error}.\n"
             f"  It is damaged, or not in a supported format ({', '.join(_formats())}).\n"

@@ -5,12 +5,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from splatcert.errors import InputError
+from splatcert.errors import InputError, listed
 from splatcert.scene.added_photos import read_added
 from splatcert.scene.dataset import Dataset, Format
 from splatcert.scene.photo_files import PhotoFinder
-from splatcert.scene.readers.colmap import PHOTO_FOLDER, read_colmap, shots_of
-from splatcert.scene.readers.colmap_models import MODEL_FOLDERS, Sparse, find_model
+from splatcert.scene.readers.colmap import PHOTO_FOLDER, ColmapError, read_colmap, shots_of
+from splatcert.scene.readers.colmap_models import (
+    MODEL_FOLDERS,
+    Sparse,
+    find_model,
+    numbered_models,
+)
 from splatcert.scene.readers.transforms import read_blender, read_transforms
 
 
@@ -28,6 +33,8 @@ def recognise(
     its `transforms.json` is what nerfstudio itself reads. A number for `sparse`
     asks for that COLMAP model, whatever else is there.
     """
+    if not path.exists():
+        raise SceneError(f"{path}: no such file or folder.\n  Pass the folder of a capture.")
     if isinstance(sparse, int):
         wanted = "colmap"
     if path.is_file() and path.suffix == ".json" and wanted != "colmap":
@@ -44,6 +51,12 @@ def recognise(
     for kind, source in found:
         if wanted in (None, kind) and source is not None and (source == model or source.is_file()):
             return kind, source
+    if inside := numbered_models(path):
+        raise ColmapError(
+            f"{path} holds {len(inside)} COLMAP model{'s' * (len(inside) > 1)} "
+            f"({listed(model.name for model in inside)}), but no photos.\n"
+            "  Pass the capture's folder, which contains images and sparse."
+        )
     what = f"not a {wanted} dataset" if wanted else "not a dataset splatcert can read"
     what = what if path.is_dir() else "not a folder"
     places = ", ".join(MODEL_FOLDERS[:-1])

@@ -82,7 +82,7 @@ def without_missing(
     if not kept:
         folders = sorted({finder.images or shot.folder for shot in dataset.shots})
         raise ImageError(
-            f"none of the {len(dataset.shots)} photos of {dataset.source} exists.\n"
+            f"none of the {len(dataset.shots)} photos that {dataset.source} names was found.\n"
             f"  Looked in {listed(str(finder.root / folder) for folder in folders)}.\n"
             "  Name the folder that contains them: --images FOLDER."
         )

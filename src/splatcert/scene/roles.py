@@ -19,7 +19,7 @@ from torch import Tensor
 
 from splatcert.camera import Camera
 from splatcert.certificate.content.record import LabelUse, Purpose
-from splatcert.errors import InputError, listed
+from splatcert.errors import InputError, be, listed
 
 
 class LabelError(InputError):
@@ -244,7 +244,8 @@ class HeldOut(Sequence[QueryView]):
             )
         if missing := [name for name in chosen if name not in self.__sources]:
             raise LabelError(
-                f"{len(missing)} of {len(chosen)} held-out photos are missing: {listed(missing)}.\n"
+                f"{len(missing)} of {len(chosen)} held-out photos {be(len(missing))} missing: "
+                f"{listed(missing)}.\n"
                 "  Restore them, or ask only for the views of `with_photo`."
             )
         role = ROLE_OF[purpose]

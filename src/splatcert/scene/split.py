@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from splatcert.errors import InputError, listed
+from splatcert.errors import InputError, be, listed
 from splatcert.scene.dataset import Dataset, Part
 
 Holdout = int | str | tuple[str, ...] | os.PathLike[str] | None
@@ -120,7 +120,8 @@ def split(dataset: Dataset, holdout: Holdout) -> tuple[dict[str, Part], str]:
         parts, rule = _by_name(names, named, dataset.added)
     else:
         raise HoldoutRuleError(
-            f"{os.fspath(holdout)[:200]!r} is not a way to hold out.\n  Pass {RULES}."
+            f"{os.fspath(holdout)[:200]!r} is neither a rule, nor a photo of this dataset, nor a "
+            f"text file.\n  Pass {RULES}."
         )
     if "training" not in parts.values():
         raise HoldoutRuleError(
@@ -193,8 +194,8 @@ def _require_known(
         near = get_close_matches(unknown[0], names, n=1)
         hint = f"Did you mean {near[0]!r}?" if near else f"Names look like {names[0]!r}."
         raise HoldoutRuleError(
-            f"{len(unknown)} of {len(wanted)} held-out names are not in the dataset: "
-            f"{listed(unknown)}.\n{where(unknown[0])}  Correct the names. {hint}"
+            f"{len(unknown)} of {len(wanted)} held-out names {be(len(unknown))} not in the "
+            f"dataset: {listed(unknown)}.\n{where(unknown[0])}  Correct the names. {hint}"
         )
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from splatcert.splats import gsplat_run as gsplat_checkpoint
 from splatcert.splats import nerfstudio
-from splatcert.splats.formats.packed import FileFormat
+from splatcert.splats.formats.packed import FileFormat, first_bytes
 from splatcert.splats.formats.recognise import (
     OPENERS,
     model_files,
@@ -43,6 +43,10 @@ ACCEPTED = (
     "  (nerfstudio_models/step-*.ckpt)."
 )
 log = logging.getLogger(__name__)
+
+
+class NoModelError(ForeignFileError):
+    """A folder with nothing in it that looks like a model."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +124,8 @@ def describe_model(path: str | Path, *, iteration: int | None = None) -> ModelIn
 
 
 def _open(path: Path, iteration: int | None) -> _Model:
-    if path.name in PARENT_FILES and path.is_file():
+    inner = path.name == "point_cloud" and not inria_iterations(path)
+    if (path.name in PARENT_FILES and path.is_file()) or (inner and inria_iterations(path.parent)):
         path = path.parent
     kind, place = _detect(path)
     if iteration is not None and place.is_file():
@@ -130,11 +135,7 @@ def _open(path: Path, iteration: int | None) -> _Model:
         )
     if kind in OPENERS:
         return _open_file(kind, place, None)
-    openers = {
-        "inria": _open_inria,
-        "gsplat": _open_gsplat,
-        "nerfstudio": _open_nerfstudio,
-    }
+    openers = {"inria": _open_inria, "gsplat": _open_gsplat, "nerfstudio": _open_nerfstudio}
     return openers[kind](place, iteration)
 
 
@@ -158,7 +159,7 @@ def _detect(path: Path) -> tuple[Format, Path]:
         return found[0]
     inside = ", ".join(sorted(entry.name for entry in path.iterdir())[:8]) or "nothing"
     if not found and not files:
-        raise ForeignFileError(f"{path}: no model found inside ({inside}).\n  {ACCEPTED}")
+        raise NoModelError(f"{path}: no model found inside ({inside}).\n  {ACCEPTED}")
     models = [*found, *((file.suffix[1:], file) for file in files)]
     listed = ", ".join(f"{kind} ({place.name})" for kind, place in models[:6])
     raise ForeignFileError(f"{path}: several models inside: {listed}.\n  Pass one of them.")
@@ -183,8 +184,8 @@ def _detect_file(path: Path) -> Format:
             return "nerfstudio"
         inside = ", ".join(map(str, entries))[:200]
         raise ForeignFileError(f"{path}: a checkpoint of unknown kind ({inside}).\n  {ACCEPTED}")
-    start = refuse_pointer(path)[:16]
-    raise ForeignFileError(f"{path}: unknown file, starting with {start!r}.\n  {ACCEPTED}")
+    start = first_bytes(refuse_pointer(path)[:32])
+    raise ForeignFileError(f"{path}: not a model; the file starts with {start}.\n  {ACCEPTED}")
 
 
 def _open_file(kind: FileFormat, path: Path, iteration: int | None) -> _Model:

@@ -116,11 +116,12 @@ def sh_degree_of(header: Header) -> int:
     if missing == ["scale_2"]:
         raise _flat(path, "it has no scale_2")
     if missing:
-        kind = " It looks like a point cloud." if len(missing) > len(REQUIRED) / 2 else ""
+        few = len(missing) <= len(REQUIRED) / 2
+        what = f"splats without {', '.join(missing)}" if few else "a point cloud, not splats"
         raise PlyError(
-            f"{path}: not splats, because the properties {', '.join(missing)} are missing.{kind}\n"
-            f"  Found: {', '.join(header.element('vertex').names)[:300]}.\n"
-            "  Export the trained model, for example point_cloud/iteration_30000/point_cloud.ply."
+            f"{path}: {what}.\n"
+            f"  Columns: {', '.join(header.element('vertex').names)[:300]}.\n"
+            "  Pass the trained model, for example point_cloud/iteration_30000/point_cloud.ply."
         )
     rest = sum(name.startswith("f_rest_") for name in names)
     degree = isqrt(rest // 3 + 1) - 1

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from splatcert.errors import InputError
 from splatcert.storage.json_text import finite_number, parse_json
+from splatcert.storage.lfs import refuse_pointer
 from splatcert.storage.whole import require_regular_file
 
 Kind = TypeVar("Kind")
@@ -72,6 +73,7 @@ def read_json(
     except (ValueError, RecursionError) as error:
         if isinstance(error, InputError):
             raise
+        refuse_pointer(path, data, raises)
         raise raises(
             f"{path} is not valid JSON: {error}.\n"
             "  The file is truncated or damaged: restore it, or create it again."

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from splatcert.certificate.content.view_records import TrainingRecord
 from splatcert.certificate.hashes import label_hash
-from splatcert.errors import InputError, listed
+from splatcert.errors import InputError, be, listed
 from splatcert.scene.roles import TrainingView
 
 RESTORE = "  Boxes depend on these photos: restore them, or certify again."
@@ -32,8 +32,8 @@ def certified_photos(
     wanted = {record.name: record for record in records}
     if missing := [name for name in wanted if name not in known]:
         raise PhotosError(
-            f"{len(missing)} of {len(wanted)} training photos are missing: {listed(missing)}.\n"
-            f"{RESTORE}"
+            f"{len(missing)} of {len(wanted)} training photos {be(len(missing))} missing: "
+            f"{listed(missing)}.\n{RESTORE}"
         )
     sizes = {name: (c.width, c.height) for name, c in ((n, known[n].camera) for n in wanted)}
     for name, record in wanted.items():

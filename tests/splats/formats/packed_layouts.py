@@ -17,6 +17,8 @@ from PIL import Image
 
 from splatcert.splats.gaussians import Splats
 
+KSPLAT = struct.pack("<BBHIIIIH", 0, 1, 0, 1, 0, 0, 4, 0) + bytes(4096 - 22 + 1024)
+"""The header of GaussianSplats3D's format, and that of its only section."""
 C0 = 0.28209479177387814
 SPZ_AXES = 0xADBE0003
 CHUNK_RANGES = ("x", "y", "z", "scale_x", "scale_y", "scale_z", "r", "g", "b")

@@ -208,8 +208,9 @@ def recognised(path: Path, capture: CaptureOptions) -> Scene | ModelInfo:
     """The capture, read with these options, or model at a path."""
     from splatcert.scene.recognise import SceneError, recognise
     from splatcert.splats.account import account_of
-    from splatcert.splats.files import describe_model
+    from splatcert.splats.files import NoModelError, describe_model
     from splatcert.splats.formats.recognise import recognise as recognise_model
+    from splatcert.storage.ply_table import PlyError
 
     if path.is_file() and path.suffix == ".json" and recognise_model(path) is not None:
         return describe_model(path)
@@ -219,7 +220,7 @@ def recognised(path: Path, capture: CaptureOptions) -> Scene | ModelInfo:
         try:
             account_of(path)  # an unfinished run says so, and how to resume it
             return describe_model(path)
-        except InputError as no_model:
+        except (NoModelError, PlyError) as no_model:
             if path.is_file():
                 raise
             raise InspectError(f"{no_model}\n{NO_CAPTURE}") from None

@@ -55,6 +55,10 @@ class Register:
     camera: Annotated[Literal["auto", "shared", "own"], tyro.conf.arg(help=CAMERA)] = "auto"
     images: Annotated[str | None, unset("FOLDER")] = None
     """Folder of the capture's photographs, such as images_4. Default: the capture's own."""
+    sparse: Annotated[int | None, unset("N")] = None
+    """COLMAP model to read, sparse/N. Default: the one with the most photos."""
+    skip_missing: bool = False
+    """Leave poses out whose photo is missing."""
     threads: int = 0
     """Threads; 0 means all cores."""
     json: bool = False
@@ -72,7 +76,11 @@ class Register:
                 self.data,
                 self.photos,
                 self.output,
-                images=self.images,
+                reading={
+                    "images": self.images,
+                    "sparse": self.sparse,
+                    "skip_missing": self.skip_missing,
+                },
                 camera=self.camera,
                 threads=self.threads,
                 on=on,
@@ -105,8 +113,11 @@ class Register:
             )
         sizes = {max(lens.size) for lens in result.known.lenses}
         larger = max(max(one.photo.optics.size) for one in kept) > max(sizes)
-        size = f" --resolution {max(sizes)}" if larger else ""
-        say("Next", f"splatcert certify {shlex.quote(str(self.output))} MODEL -o CERT{size}")
+        more = f" --resolution {max(sizes)}" if larger else ""
+        # COLMAP's own poses are copied byte for byte, with those whose photo is missing.
+        if result.known.photographs.registered.skipped and result.known.is_colmap:
+            more += " --skip-missing"
+        say("Next", f"splatcert certify {shlex.quote(str(self.output))} MODEL -o CERT{more}")
 
 
 def cells(one: Outcome) -> tuple[str, ...]:

@@ -32,6 +32,10 @@ CARD_HEADINGS = ("scene", "views", "rank corr.", "a b~", "a only", "b~ only", "o
 USUAL_ALPHA = Fraction(CertifyConfig.alpha)
 SMALLEST_EVERY = 2
 """The most that `--holdout N` can hold out is every second photo."""
+MOST_KINDS = 4
+"""Sizes or lenses that are named one by one."""
+SMALL = 100_000
+"""Bytes below which a file's size is shown in kilobytes."""
 UNREADABLE = (AttributeError, KeyError, OverflowError, TypeError, ValueError)
 """What reading a malformed predictor card may raise."""
 
@@ -94,15 +98,15 @@ def model_lines(info: ModelInfo, placed: Placement | None = None) -> dict[str, s
     step = f", iteration {info.iteration}" if info.iteration is not None else ""
     can_rebuild = info.format == "gsplat" and info.frame == "model"
     lines = {
-        "Model": f"{info.format}{step}, read from {', '.join(map(str, info.files))}",
+        "Model": f"{info.format}{step}, read from {listed(map(str, info.files), 1)}",
         "Gaussians": f"{info.count:,}, harmonics of degree {info.sh_degree}",
-        "Size": f"{size / 1e6:,.1f} MB",
+        "Size": f"{size / 1e6:,.1f} MB" if size >= SMALL else f"{size / 1e3:,.1f} kB",
         "Mode": "antialiased" if info.antialiased else "classic, not antialiased",
         "Frame": FRAMES[info.frame] + (", but --data CAPTURE recovers it" if can_rebuild else ""),
         "Held out": info.held_out or "not stored",
         "Background": _colour(info.background),
         "Columns": f"also {', '.join(info.extra)}" if info.extra else "",
-        "Note": ". ".join(info.notes),
+        "Note": "; ".join(info.notes),
         **_run_lines(info.path),
     }
     if placed is not None:
@@ -208,7 +212,8 @@ def counted(counts: Mapping[str, int], unit: str) -> str:
     """Kinds with the number of views of each; the number is left out if there is one kind."""
     if len(counts) == 1:
         return f"{next(iter(counts))} {unit}".strip()
-    return ", ".join(f"{kind} {unit}".strip() + f" ({n})" for kind, n in counts.items())
+    shown = [f"{kind} {unit}".strip() + f" ({n})" for kind, n in counts.items()]
+    return listed(shown, MOST_KINDS)
 
 
 def _colour(colour: tuple[float, float, float] | None) -> str:

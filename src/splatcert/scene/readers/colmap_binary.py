@@ -14,6 +14,7 @@ import numpy as np
 
 from splatcert.scene.dataset import SparsePoints
 from splatcert.scene.readers.colmap import MODELS, ColmapCamera, ColmapError, ColmapImage
+from splatcert.storage.lfs import refuse_pointer
 from splatcert.storage.whole import require_regular_file
 
 COUNT = Struct("<Q")
@@ -40,6 +41,7 @@ class _Bytes:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.data = require_regular_file(path).read_bytes()
+        refuse_pointer(path, self.data, ColmapError)
         self.at = 0
 
     @property

@@ -55,6 +55,11 @@ def find_model(root: Path, sparse: Sparse = None) -> Path | None:
     return wanted[0] if wanted else models[0]
 
 
+def numbered_models(folder: Path) -> list[Path]:
+    """The reconstructions 0, 1, … right inside a folder, as COLMAP's mapper writes them."""
+    return [one for one in _numbered(folder) if _has_any(one, ("cameras", "images"))]
+
+
 def place_of(model: Path, root: Path) -> str:
     """A model's folder inside its dataset, such as `sparse/0`."""
     return Path(os.path.relpath(model, root)).as_posix()

@@ -13,6 +13,7 @@ from scipy.spatial.transform import Rotation
 from splatcert.camera import Camera
 from splatcert.scene.dataset import SparsePoints
 from splatcert.scene.readers.colmap import MODELS, ColmapCamera, ColmapError, ColmapImage
+from splatcert.storage.lfs import refuse_pointer
 from splatcert.storage.whole import require_regular_file
 
 PARAMETERS = dict(MODELS.values())
@@ -24,8 +25,10 @@ class _Lines:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        data = require_regular_file(path).read_bytes()
+        refuse_pointer(path, data, ColmapError)
         try:
-            self.lines = require_regular_file(path).read_text(encoding="utf-8").splitlines()
+            self.lines = data.decode("utf-8").splitlines()
         except UnicodeDecodeError:
             raise ColmapError(
                 f"{path} is not text.\n  If it is a binary model, name it {path.stem}.bin."

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatcert.scene.dataset import PointsError, SparsePoints
+from splatcert.storage.lfs import refuse_pointer, start_of
 from splatcert.storage.ply_table import read_columns, read_header
 
 
@@ -17,8 +18,10 @@ def read_ply_points(path: Path) -> SparsePoints:
     """Positions and colours of a PLY point cloud, ASCII or binary, found by property name."""
     if not path.is_file():
         raise PointsError(
-            f"no point cloud at {path}.\n  Restore it, or remove it from the dataset."
+            f"no point cloud at {path}.\n"
+            "  Restore it, or remove 'ply_file_path' from the transforms file."
         )
+    refuse_pointer(path, start_of(path), PointsError)
     header = read_header(path)
     vertex = header.element("vertex")
     if missing := [name for name in ("x", "y", "z") if name not in vertex.names]:

@@ -69,17 +69,20 @@ def read_frames(
         for name, frame, folder, file in entries
     ]
     usual = next((size for size in sizes if size), usual)
+    if usual is None:
+        raise JsonError(
+            f"none of the {len(entries)} photos that {source.path} names was found, beginning with "
+            f"{entries[0][0]}.\n"
+            "  Restore them, correct their 'file_path', or name their folder (--images FOLDER)."
+        )
     shots: dict[str, Shot] = {}
     for (name, frame, folder, file), own in zip(entries, sizes, strict=True):
         if name in shots:
             raise source.wrong("the same photo appears in two frames", name)
-        size = own or usual
-        if size is None:
-            raise source.wrong("neither 'w' and 'h' nor a photo states the picture size", name)
         mask = frame.get("mask_path")
         shots[name] = Shot(
             name=name,
-            lens=frame_lens(source, frame, size, name),
+            lens=frame_lens(source, frame, own or usual, name),
             world_to_camera=_pose(source, frame.get("transform_matrix"), name),
             folder=folder,
             file=file,
@@ -221,15 +224,9 @@ def frame_lens(source: JsonFile, frame: Meta, size: tuple[int, int], name: str) 
     if extra := sorted(key for key in unused if value(key) != 0):
         raise source.wrong(f"a {kind} lens with {', '.join(extra)} is not supported", name)
     try:
+        distortion = tuple(value(key) for key in keys)
         return Lens(
-            fx=fx,
-            fy=fy,
-            cx=cx,
-            cy=cy,
-            width=width,
-            height=height,
-            kind=kind,
-            distortion=tuple(value(key) for key in keys),
+            fx=fx, fy=fy, cx=cx, cy=cy, width=width, height=height, kind=kind, distortion=distortion
         )
     except LensError as error:
         raise source.wrong(str(error).replace("\n", " ").rstrip("."), name) from None

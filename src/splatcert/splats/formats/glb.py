@@ -156,7 +156,7 @@ def open_glb(path: Path) -> packed.FileModel:
         sh_degree=max(part.degree for part in parts),
         extra=extra,
         decode=lambda: _decode(file, parts, extra),
-        notes=("glTF axes (LUF), read as RDF like a PLY",),
+        notes=("turned from the axes of glTF (left, up, front) to those of a PLY",),
     )
 
 

@@ -23,6 +23,8 @@ SH_C0 = 0.28209479177387814
 """The constant harmonic: colour = 0.5 + SH_C0 * coefficient."""
 SLACK = 1 << 20
 """Bytes that a small file may unpack to, however well it is compressed."""
+MIN_TEXT = 3
+"""Characters from which on the beginning of a file is shown as text."""
 OTHERS = np.array([[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]])
 
 
@@ -52,6 +54,14 @@ class FileModel:
 def refusal(path: Path, what: str, *todo: str) -> ForeignFileError:
     """An error of at most five lines: what is wrong with the file, then what to do."""
     return ForeignFileError("\n  ".join([f"{path}: {what}", *todo]))
+
+
+def first_bytes(start: bytes) -> str:
+    """How a file begins, for a message: text in quotes, anything else in hexadecimal."""
+    text = start.decode("ascii", errors="replace").split("\n")[0].strip()
+    if len(text) >= MIN_TEXT and text.isprintable() and text.isascii():
+        return f'"{text}"'
+    return f"the bytes {start[:8].hex(' ')}"
 
 
 def damaged(path: Path, what: str) -> ForeignFileError:

@@ -7,7 +7,6 @@ Names lie: a file may be a pointer to itself, a mesh, or an index of other files
 from __future__ import annotations
 
 import json
-import re
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -16,13 +15,20 @@ from pathlib import Path
 from splatcert.splats.formats import glb, spz
 from splatcert.splats.formats.compressed_ply import is_compressed, open_compressed_ply
 from splatcert.splats.formats.glb import open_glb
-from splatcert.splats.formats.packed import FileFormat, FileModel, refusal, whole_file
+from splatcert.splats.formats.packed import (
+    FileFormat,
+    FileModel,
+    first_bytes,
+    refusal,
+    whole_file,
+)
 from splatcert.splats.formats.plain_ply import open_plain_ply
 from splatcert.splats.formats.sog import META, is_sog_meta, open_sog
 from splatcert.splats.formats.splat import open_splat
 from splatcert.splats.formats.spz import open_spz
 from splatcert.splats.ply import REQUIRED
 from splatcert.splats.untrusted import ForeignFileError
+from splatcert.storage import lfs
 from splatcert.storage.ply_table import Header, read_header
 
 OPENERS: dict[FileFormat, Callable[[Path], FileModel]] = {
@@ -33,9 +39,10 @@ OPENERS: dict[FileFormat, Callable[[Path], FileModel]] = {
     "sog": open_sog,
     "glb": open_glb,
 }
-LFS = b"version https://git-lfs.github.com/spec/"
 HEAD = 4096
 MAX_JSON = 1 << 26
+KSPLAT, KSPLAT_SECTION, KSPLAT_LEVELS = b"\0\1", 1024, 2
+"""Version, bytes of a section's header, and highest compression level of a .ksplat file."""
 OTHER_FILES = ("*.spz", "*.splat", "*.sog", "*.glb")
 CONVERT = "Convert it: npx @playcanvas/splat-transform {name} model.ply"
 
@@ -60,7 +67,7 @@ def recognise(path: Path) -> FileFormat | None:
         return _recognise_json(path)
     if _is_obj(start):
         raise _mesh(path, "an OBJ mesh")
-    if path.suffix.lower() == ".ksplat":
+    if _is_ksplat(path, start):
         raise refusal(
             path,
             "the .ksplat format of GaussianSplats3D, which splatcert does not read.",
@@ -77,15 +84,8 @@ def open_model_file(kind: FileFormat, path: Path) -> FileModel:
 def refuse_pointer(path: Path) -> bytes:
     """The first bytes of a file, unless they are what Git LFS leaves in its place."""
     start = whole_file(path).read(count=HEAD)
-    if not start.startswith(LFS):
-        return start
-    size = re.search(rb"\nsize (\d{1,15})\s", start)
-    stated = f" to {int(size[1]) / 1e6:,.1f} MB" if size else ""
-    raise refusal(
-        path,
-        f"this is a Git LFS pointer{stated}, not the file itself.",
-        "Run `git lfs pull` in its repository.",
-    )
+    lfs.refuse_pointer(path, start, ForeignFileError)
+    return start
 
 
 def model_files(folder: Path) -> list[Path]:
@@ -127,7 +127,7 @@ def _is_gzipped_spz(path: Path, start: bytes) -> bool:
     if not inside.startswith(spz.MAGIC):
         raise refusal(
             path,
-            f"a gzip file that does not hold SPZ; its content starts with {inside[:8]!r}.",
+            f"a gzip file that does not hold SPZ; it starts with {first_bytes(inside)}.",
             "Unpack it with gunzip and pass what was inside.",
         )
     return True
@@ -193,6 +193,15 @@ def _recognise_json(path: Path) -> FileFormat | None:
             "Pass the run's folder, which holds nerfstudio_models/step-*.ckpt.",
         )
     return None
+
+
+def _is_ksplat(path: Path, start: bytes) -> bool:
+    """Whether a file starts like .ksplat: version 0.1, room for sections, and a level."""
+    if len(start) < HEAD or start[:2] != KSPLAT:
+        return False
+    sections, level = int.from_bytes(start[4:8], "little"), int.from_bytes(start[20:22], "little")
+    fits = HEAD + KSPLAT_SECTION * sections <= path.stat().st_size
+    return sections > 0 and level <= KSPLAT_LEVELS and fits
 
 
 def _is_obj(start: bytes) -> bool:

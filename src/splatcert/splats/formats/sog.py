@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
-from splatcert.errors import listed
+from splatcert.errors import be, listed
 from splatcert.splats.formats import packed
 from splatcert.splats.formats.packed import Floats, damaged, refusal
 from splatcert.splats.gaussians import Splats
@@ -142,9 +142,8 @@ def _bundle(path: Path) -> SogBundle:
         named = {name for part in meta.values() if isinstance(part, dict) for name in _names(part)}
         files = [folder / _plain(path, name) for name in sorted(named)]
         if missing := [file.name for file in files if not file.exists()]:
-            raise damaged(
-                path, f"{len(missing)} of {len(files)} textures are missing: {listed(missing)}."
-            )
+            count = f"{len(missing)} of {len(files)} textures {be(len(missing))} missing"
+            raise damaged(path, f"{count}: {listed(missing)}.")
         return SogBundle(path, (path, *files), read, meta)
     return _zipped(path)
 
