@@ -50,7 +50,7 @@ SAID = {
     "family:member-outside": "members must be 2 to 100 names of folders",
     "family:member-link-outside": "member constant is not the one",
     "guide.json:weights-huge": "weights must be finite and at most 100",
-    "guide.json:version": "has version 1, this program reads 2",
+    "guide.json:version": "has version 1, this program reads 3",
     "views.npz:unpacking": "the limit is",
     "cert:alpha-digits": "must be a fraction",
     "views.npz:bomb": "format.npy claims 68719476736 bytes and has",
