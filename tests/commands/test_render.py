@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +39,24 @@ def test_the_views_asked_for(model, capture, tmp_path, asked, count):
     options = ["--cameras", asked, "--backend", "reference"]
     assert cli.main(["render", str(model), "--data", str(capture), "-o", str(out), *options]) == 0
     assert len(pictures(out)) == count
+
+
+def test_a_run_is_rendered_at_the_photos_it_kept_out(model, capture, cameras, tmp_path, capsys):
+    run, out = tmp_path / "run", tmp_path / "out"
+    run.mkdir()
+    shutil.copy(model, run / "splats.ply")
+    kept_out = ["images/03.png", "images/07.png"]
+    request = {
+        "training_views": sorted({*cameras} - {*kept_out}),
+        "held_out_views": kept_out,
+        "sizes": [[24, 16]],
+        "config": {"background": [0.0, 0.5, 1.0]},
+    }
+    (run / "train.json").write_text(json.dumps({"request": request, "result": {"psnr": 20}}))
+    assert cli.main(["render", str(run), "--data", str(capture), "-o", str(out)]) == 0
+    assert pictures(out) == kept_out
+    assert Image.open(out / kept_out[0]).size == (24, 16)
+    assert "0 0.5 1, from the training run" in capsys.readouterr().out
 
 
 def test_cameras_of_a_list_see_the_same(model, camera_list, cameras, splats, tmp_path):

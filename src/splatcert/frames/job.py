@@ -21,7 +21,9 @@ from splatcert.raster.placement import chosen_background, load_for_scene
 from splatcert.raster.render import Backend
 from splatcert.report.colours import WidthScale
 from splatcert.report.words.promise import path_guarantee, promise_lines
-from splatcert.scene.load import load_scene
+from splatcert.scene.load import read_photographs
+from splatcert.scene.scene import Scene
+from splatcert.splats.account import TrainingAccount, account_of
 from splatcert.splats.files import load_splats
 from splatcert.strangeness.comparison import CameraComparison
 
@@ -109,16 +111,16 @@ def _model_job(asked: FrameRequest) -> Job:
             f"{asked.path} is a model; --model, --member and --maps go with a certificate.\n"
             "  splatcert certify makes one."
         )
-    scene, pool = None, None
+    account, scene, pool = account_of(asked.path), None, None
     if asked.data is not None:
-        scene = load_scene(asked.data, resolution=asked.resolution)
+        scene = _scene_of(asked.data, asked.resolution, account)
         held_out = {view.name: view.camera for view in scene.held_out}
         pool = Pool({view.name: view.camera for view in scene.training}, held_out)
     chosen = choose(asked.cameras, pool, fps=asked.fps or FILM_FPS, seconds=asked.seconds)
     if not is_named(asked.cameras):
         chosen = replace(chosen, cameras=resized(chosen.cameras, asked.resolution))
     backend: Backend = asked.backend or "cpu"
-    why, background = chosen_background(asked.background, None, asked.path, scene)
+    why, background = chosen_background(asked.background, account.background, asked.path, scene)
     if scene is None:
         splats, frame = load_splats(asked.path), "as stored"
     else:
@@ -130,3 +132,17 @@ def _model_job(asked: FrameRequest) -> Job:
         "Background": " ".join(f"{c:g}" for c in background) + f", {why}",
     }
     return Job(ModelFrames(splats, background, backend), chosen, words, None)
+
+
+def _scene_of(data: Path, resolution: str | None, account: TrainingAccount) -> Scene:
+    """The capture as the model was trained on it: its photos, their size and its split."""
+    photographs = read_photographs(
+        data,
+        resolution=resolution or account.long_side,
+        sparse=account.sparse,
+        skip_missing=account.skip_missing,
+    )
+    rule = account.rule(photographs.names, own_split=photographs.own_split)
+    if rule is None or (isinstance(rule, tuple) and not {*rule} <= {*photographs.names}):
+        rule = "auto"  # a model of every photo, or of another capture
+    return photographs.scene(rule)
