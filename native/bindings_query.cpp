@@ -140,8 +140,8 @@ double widen_map(const Values& values, const Values& opacity, float times, float
     expect_size("opacity", opacity.size(), values.size());
     expect_size("out", out.size(), values.size());
     nb::gil_scoped_release release;
-    return widen({values.data(), opacity.data(), times, plus, prior, squared, out.data(),
-                  values.size()});
+    return widen(
+        {values.data(), opacity.data(), times, plus, prior, squared, out.data(), values.size()});
 }
 
 void shrink_map(const Values& values, float unit, float kept, float rest, float times,

@@ -93,7 +93,7 @@ std::pair<double, uint64_t> guided_scale(const F2& depth, const F3& picture,
     std::vector<uint32_t> told(height);
     const float* rest = guide.data() + guide_weights;
     GuideRequest made = {
-        field.data(), {},          rest[0],    rest[1], {rest[2], rest[3], rest[4]},
+        field.data(), {},          rest[0],     rest[1], {rest[2], rest[3], rest[4]},
         scale.data(), sums.data(), told.data(), 0,       {}};
     std::copy_n(guide.data(), guide_weights, made.weights);
     made.unit_count = static_cast<int>((guide.size() - guide_numbers) / unit_numbers);

@@ -56,7 +56,7 @@ def read_json(
     NaN, Infinity and numbers beyond the largest float are not JSON, but Python reads and other
     programs write them: `allow_nan` is for foreign files, whose readers check every number.
     """
-    parse = None if allow_nan else finite_number
+    parse, data = None if allow_nan else finite_number, b""
     try:
         with require_regular_file(path).open("rb") as file:
             data = file.read(max_bytes + 1)
