@@ -4,10 +4,7 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
-
-import numpy as np
 
 from splatcert_bench.statistics import evidence
 from splatcert_bench.statistics.compared_scales import GUIDED
@@ -27,9 +24,9 @@ Rows = dict[str, list[list]]
 """Our figures of a table, [value, low, high], by row."""
 
 
-def table(name: str, folder: str = "evaluation") -> Rows:
+def table(name: str) -> Rows:
     """Our figures of a results table; nothing if the bench had none of that name."""
-    content = json.loads((RESULTS / folder / "results.json").read_text(encoding="utf-8"))
+    content = json.loads((RESULTS / "evaluation" / "results.json").read_text(encoding="utf-8"))
     found = next((one["rows"] for one in content["tables"] if one["name"] == name), [])
     return {row["label"]: [cell["ours"] for cell in row["cells"]] for row in found}
 
@@ -57,41 +54,25 @@ def verdict(gap: list, p: list) -> str:
     return f"worse, p = {p[0]:.4f}" if worse else "no demonstrated advantage"
 
 
-def nested(panel: Rows) -> str:
-    """The saving with the ridge chosen on the other scenes, from the decision if not run yet."""
-    if NESTED in panel:
-        return with_interval(panel[NESTED][1])
-    record = next((ROOT / "docs" / "decisions").glob("0011-*.md")).read_text(encoding="utf-8")
-    (found,) = re.findall(r"the mean would be ([\d.]+) %", " ".join(record.split()))
-    return f"{found}%"
-
-
-def unlearned(panel: Rows, paired: Rows) -> tuple[str, str]:
-    """What the field saves without learning and what learning adds; with the source."""
-    if UNLEARNED in panel:
-        gap, _, p = paired[UNLEARNED]
-        added = f"learning adds {with_interval(gap, ' points')}: {verdict(gap, p)}"
-        return f"{with_interval(panel[UNLEARNED][1])}; {added}", PAGE
-    rows = json.loads((RESULTS / "field_ridge.json").read_text(encoding="utf-8"))["rows"]
-    kept = [r["shape_and_mean"] for r in rows if (r["degree"], r["ridge"]) == (2, 1.0)]
-    value = 100 * float(np.mean(kept))
-    assert len(kept) == 10 and abs(value - panel[OURS][1][0]) < TIE
-    return f"{number(value)}%, a tie", "[field_ridge.json](benchmarks/results/field_ridge.json)"
+def unlearned(panel: Rows, paired: Rows) -> str:
+    """What the field saves without learning and what learning adds."""
+    gap, _, p = paired[UNLEARNED]
+    added = f"learning adds {with_interval(gap, ' points')}: {verdict(gap, p)}"
+    return f"{with_interval(panel[UNLEARNED][1])}; {added}"
 
 
 PAGE = "[results](docs/results.md)"
-DECISION = "[decision 0011](docs/decisions/0011-a-firm-prior-and-penalties-by-width.md)"
-
-
 CAVEAT = (
     "Rows below the one with the field's ridge use that ridge too. The views that predictors learn "
     "from, their prior, the rule for their penalty and the early stop of the field's solver were "
-    "chosen by widths of these captures{}. The numbers behind the tables are in "
-    "`benchmarks/results/evaluation/results.json`. All of them are about the paper's scale "
-    "with its own holes, `--scale paper --holes paper`{}."
+    "chosen by widths of these captures; the paper's recipe has its own for all but the last. "
+    "The numbers behind the tables are in `benchmarks/results/evaluation/results.json`. All of "
+    "them are about the paper's scale with its own holes, `--scale paper --holes paper`, but for "
+    "the row that says otherwise."
 )
 RIDGE = "the field's ridge"
 BY_PAPER = "the same by the paper's recipe: training views out of fold, penalty by rank, flat prior"
+BY_DEFAULT = "the same with wide holes, as `--scale paper` makes it"
 
 
 def captures() -> int:
@@ -104,86 +85,68 @@ def pooled() -> str:
     return f"{min(values):.0f}–{max(values):.0f}%"
 
 
-def rows() -> list[tuple[str, str, str]]:
-    """README's table of results: what was measured, the number and its source."""
+def rows() -> list[tuple[str, str]]:
+    """README's table of results: what was measured, and the number."""
     panel, paired = table("panel-a"), table("paired")
     ours, others = panel[OURS], WORDS[captures() - 1]
     gap, wins, p = paired[FIELD]
-    chosen = "the field's ridge and the form of the view factor" if NESTED in panel else RIDGE
-    more = {PAPERS: BY_PAPER, SHIPPED: "the same with wide holes, as `--scale paper` makes it"}
-    forms = [(more[n], with_interval(panel[n][1]), PAGE) for n in more if n in panel]
     return [
         (
             "test views covered; the arithmetic of ranks gives this for any scale",
             f"{number(ours[2][0])}% (target 90%)",
-            PAGE,
         ),
-        ("test views covered by calibration on pooled pixels, the usual way", pooled(), PAGE),
+        ("test views covered by calibration on pooled pixels, the usual way", pooled()),
         (
-            f"boxes narrower than a constant error bar, {chosen} chosen on the other "
-            f"{others} captures",
-            nested(panel),
-            PAGE if NESTED in panel else DECISION,
+            f"boxes narrower than a constant error bar, {RIDGE} and the form of the view factor "
+            f"chosen on the other {others} captures",
+            with_interval(panel[NESTED][1]),
         ),
         (
             f"the same, with {RIDGE} chosen on all {WORDS[captures()]}",
             f"{with_interval(ours[1])}, on {of(paired['Constant'][1])}",
-            PAGE,
         ),
-        *forms,
+        (BY_PAPER, with_interval(panel[PAPERS][1])),
+        (BY_DEFAULT, with_interval(panel[SHIPPED][1])),
         (
             "more than the 3DGS-U field calibrated the same way",
             f"{with_interval(gap, ' points')}, on {of(wins)}: {verdict(gap, p)}",
-            PAGE,
         ),
         (
             "the same without learning: the residual field times its own mean",
-            *unlearned(panel, paired),
+            unlearned(panel, paired),
         ),
         (
             "the same if the difficulty of each view were known (oracle)",
             with_interval(panel[ORACLE][1]),
-            PAGE,
         ),
     ]
 
 
 def guided() -> str:
-    """The sentences on the default scale, from the bench without ensembles if not run yet."""
-    whole = GUIDES in table("panel-a")
-    folder = "evaluation" if whole else "without_ensembles"
-    panel, (gap, wins, p) = table("panel-a", folder), table("paired-guided", folder)[OURS]
-    widened = (
-        "These captures were used to design it; unseen captures are not measured yet."
-        if whole
-        else "These captures were used to design it, and it has since been widened where the model "
-        "shows nothing: neither that nor unseen captures are measured yet."
-    )
+    """The sentences on the default scale."""
+    panel, (gap, wins, p) = table("panel-a"), table("paired-guided")[OURS]
     return (
         "The default, the [guided scale](docs/guided.md#measured), saves "
         f"{with_interval(panel[GUIDES][1])} of a constant scale's width, against "
         f"{with_interval(panel[OURS][1])} for the paper's scale on the same models: "
-        f"{with_interval(gap, ' points')} more, on {of(wins)}, {verdict(gap, p)}. {widened}"
+        f"{with_interval(gap, ' points')} more, on {of(wins)}, {verdict(gap, p)}. "
+        "These captures were used to design it; unseen captures are not measured yet."
     )
 
 
 def section() -> str:
     """The part of README under "How good is it?"."""
-    lines = "\n".join(f"| {what} | {value} | {source} |" for what, value, source in rows())
+    lines = "\n".join(f"| {what} | {value} |" for what, value in rows())
     count = WORDS[captures()].capitalize()
-    panel = table("panel-a")
-    but = (
-        "; the paper's recipe has its own for all but the last" if PAPERS in panel else "",
-        ", but for the row that says otherwise" if SHIPPED in panel else "",
-    )
     return f"""
-{count} real captures at 640 px, α = β = 1/10, means over random splits of the held-out views:
+{count} real captures at 640 px, α = β = 1/10, means over random splits of the held-out views
+([all results](docs/results.md)):
 
-| measured | value | source |
-|---|---|---|
+| measured | value |
+|---|---|
 {lines}
 
-{filled(CAVEAT.format(*but))}
+{filled(CAVEAT)}
 
 {filled(guided())}
 
@@ -192,16 +155,17 @@ def section() -> str:
 
 def front_page() -> str:
     """The three figures of docs/index.md."""
-    known = {what: value for what, value, _ in rows()}
-    covered, by_pixels, alone, ridge = list(known.values())[:4]
-    saved, _, wins = ridge.rpartition(", on ")
+    known = dict(rows())
+    covered, by_pixels, alone = list(known.values())[:3]
+    saved = with_interval(table("panel-a")[GUIDES][1])
     entries = [
         f"**{covered.split()[0]}** of test views covered, at a target of 90%. The arithmetic of "
         "ranks gives this for any scale.",
         f"**{by_pixels}** covered by calibration on pooled pixels, the usual way, at the same "
         "target.",
-        f"**{alone.split()[0]}** narrower than a constant error bar, {RIDGE} chosen on the other "
-        f"captures; {saved} on {wins} captures if it is chosen on all; with the paper's scale.",
+        f"**{alone.split()[0]}** narrower than a constant error bar with the paper's scale, "
+        f"{RIDGE} and form chosen on the other captures; {saved} with the guided scale, the "
+        "default.",
     ]
     divs = "\n".join(f"<div markdown>{one} [Results](results.md)</div>" for one in entries)
     return f"\n{divs}\n"

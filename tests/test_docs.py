@@ -14,6 +14,9 @@ import yaml
 import splatcert
 from splatcert import __version__, conformal
 from splatcert.raster import reference
+from splatcert_bench.statistics import evidence
+from splatcert_bench.statistics.compared_scales import CORRECTED, GUIDED
+from splatcert_bench.tables.cells import label
 
 ROOT = Path(__file__).resolve().parents[1]
 GENERATED = {"build", "site", "splatcert-demo", "__pycache__"}
@@ -181,16 +184,20 @@ def test_certificates_carried_over_to_a_gpu_are_as_measured():
 
 
 def test_the_guided_scale_at_640_pixels_is_as_measured():
-    folder = ROOT / "benchmarks/results/without_ensembles"
+    folder = ROOT / "benchmarks/results/evaluation"
     tables = json.loads((folder / "results.json").read_text(encoding="utf-8"))["tables"]
     found = {
         table["name"]: {row["label"]: [cell.get("ours") for cell in row["cells"]] for row in rows}
         for table in tables
         if (rows := table["rows"])
     }
+    heads = next(t["columns"] for t in tables if t["name"] == "per-scene-main")
+    shown = ["gsu", evidence.UNLEARNED, "full", GUIDED, CORRECTED]
+    columns = [[head["name"] for head in heads].index(label(method)) for method in shown]
     page = (ROOT / "docs/guided.md").read_text(encoding="utf-8").replace("−", "-")
     for scene, pictures in found["pictures"].items():
-        savings = [f"{cell[0]:.1f}" for cell in found["per-scene-main"][scene][:5]]
+        saved = found["per-scene-main"][scene]
+        savings = [f"{saved[at][0]:.1f}" for at in columns]
         name = "**mean**" if scene == "Mean" else scene
         gains = f"{pictures[2][0]:+.2f} dB | {pictures[6][0]:+.3f}"
         assert f"| {name} | {' | '.join(savings)} | {gains} |" in page
