@@ -123,7 +123,7 @@ def test_the_file_of_the_real_captures_names_ten_scenes_and_no_machine():
     assert len(config.scene) == 10 and config.profile == "cpu"
     assert not any(Path(entry.path or "/").is_absolute() for entry in config.scene)
     full = {entry.name for entry in config.scene if entry.full_members == 10}
-    assert full == {"truck", "garden", "playroom"}
+    assert full == {"truck", "playroom"}  # garden is listed as not run yet
     vanilla = {entry.name for entry in config.scene if "vanilla" in entry.densities}
     assert vanilla == {"truck", "bicycle", "playroom"}
     assert set(config.pools()["strict"]["garden"]) == {"truck", "train", "drjohnson", "playroom"}
