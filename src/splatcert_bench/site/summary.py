@@ -120,7 +120,7 @@ def _guided(tables: Mapping[str, Table]) -> list[str]:
 def _not_shown(tables: Mapping[str, Table]) -> list[str]:
     """What the numbers say nothing about; models trained again are named."""
     rows = tables["variants"].rows if "variants" in tables else ()
-    again = [row.label for row in rows if "seed" in row.label]
+    again = [row.label.replace(", ", " ") for row in rows if "seed" in row.label]
     return [*NOT_SHOWN, f"{SEEDS}{listed(again)}." if again else ONCE]
 
 
