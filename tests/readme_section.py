@@ -18,8 +18,6 @@ PAPERS, SHIPPED = label(evidence.PAPER_RECIPE), label(evidence.WIDE)
 OURS, FIELD, ORACLE = label("full"), label("gsu"), label("oracle")
 GUIDES = label(GUIDED)
 WORDS = "no one two three four five six seven eight nine ten eleven twelve thirteen".split()
-TIE = 1.0
-"""Points of saving within which two scales may be called a tie."""
 Rows = dict[str, list[list]]
 """Our figures of a table, [value, low, high], by row."""
 
@@ -61,9 +59,8 @@ def unlearned(panel: Rows, paired: Rows) -> str:
     return f"{with_interval(panel[UNLEARNED][1])}; {added}"
 
 
-PAGE = "[results](docs/results.md)"
 CAVEAT = (
-    "Rows below the one with the field's ridge use that ridge too. The views that predictors learn "
+    "The last five rows use the ridge chosen on all captures. The views that predictors learn "
     "from, their prior, the rule for their penalty and the early stop of the field's solver were "
     "chosen by widths of these captures; the paper's recipe has its own for all but the last. "
     "The numbers behind the tables are in `benchmarks/results/evaluation/results.json`. All of "

@@ -19,7 +19,7 @@ import splatcert
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src"
 CORE = SOURCE / "splatcert"
-CORE_LINES = 36_749
+CORE_LINES = 36_750
 """A feature that needs more raises this in its own commit, by no more than it needs."""
 FILE_LINES, FOLDER_MODULES = 300, 12
 PATH_FILES, PATH_LINES = 8, 1_100

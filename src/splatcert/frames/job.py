@@ -142,7 +142,8 @@ def _scene_of(data: Path, resolution: str | None, account: TrainingAccount) -> S
         sparse=account.sparse,
         skip_missing=account.skip_missing,
     )
-    rule = account.rule(photographs.names, own_split=photographs.own_split)
-    if rule is None or (isinstance(rule, tuple) and not {*rule} <= {*photographs.names}):
-        rule = "auto"  # a model of every photo, or of another capture
+    names, added = photographs.names, photographs.dataset.added
+    rule = None if added else account.rule(names, own_split=photographs.own_split)
+    if rule is None or (isinstance(rule, tuple) and not {*rule} <= {*names}):
+        rule = "auto"  # photos registered afterwards, a model of every photo, or of another capture
     return photographs.scene(rule)
